@@ -1,0 +1,77 @@
+"""Every exception the emulator raises to a test, in one tree.
+
+    EmulatorError
+    ├── ConfigError (also a ValueError)      a config file or mapping is wrong
+    ├── DurationError (also a ValueError)    a duration cannot be read
+    ├── PlanError (also a ValueError)        a fault plan cannot be read
+    ├── WorkerLoadError                      the Worker's code cannot be imported
+    ├── WorkerCrashed                        a planned crash hit a request in flight
+    ├── OutboundDenied (also an OSError)     a request to the outside that nothing mocks
+    ├── NotSettled                           a limit of virtual time was reached first
+    ├── Stuck                                nothing can ever happen again
+    ├── InsideSimulation                     a call that only a test may make
+    ├── OutsideWorker                        a Worker API was used where no Worker runs
+    ├── UnsupportedLoop                      the caller's event loop is not asyncio's
+    ├── EmulatorClosed                       the emulator is closed already
+    └── StateError                           the state file cannot be read
+
+Errors that imitate the platform are not here: user code sees them as `JsException` (`values.py`).
+"""
+
+from __future__ import annotations
+
+
+class EmulatorError(Exception):
+    """Base of everything the emulator raises to a test."""
+
+
+class ConfigError(EmulatorError, ValueError):
+    """A wrangler config is wrong; the text has file, key path, value and what is allowed."""
+
+
+class DurationError(EmulatorError, ValueError):
+    """A duration is neither a `timedelta`, a number of seconds nor text such as "3 days"."""
+
+
+class PlanError(EmulatorError, ValueError):
+    """A fault plan cannot be read; the text shows the part and what is allowed there."""
+
+
+class WorkerLoadError(EmulatorError):
+    """The Worker's code cannot be imported; the original exception is the cause."""
+
+
+class WorkerCrashed(EmulatorError):
+    """The isolate lost power while this request was in flight."""
+
+
+class OutboundDenied(EmulatorError, OSError):
+    """A request to the outside that nothing mocks, under `outbound="deny"`."""
+
+
+class NotSettled(EmulatorError):
+    """The limit of virtual time was reached; the text names what is still pending."""
+
+
+class Stuck(EmulatorError):
+    """Nothing can ever happen again; the text says which calls wait and on which line."""
+
+
+class InsideSimulation(EmulatorError):
+    """`advance`, `settle`, `run_until` and the like were called from inside the simulation."""
+
+
+class OutsideWorker(EmulatorError):
+    """An API of the Workers runtime was used where no Worker is running."""
+
+
+class UnsupportedLoop(EmulatorError):
+    """The caller runs on an event loop that is not asyncio's, such as trio."""
+
+
+class EmulatorClosed(EmulatorError):
+    """The emulator was closed; make a new one."""
+
+
+class StateError(EmulatorError):
+    """The state file is damaged or was written by a newer version."""

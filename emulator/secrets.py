@@ -1,0 +1,186 @@
+"""Masking: secrets never leave the emulator in a text it writes.
+
+A `Masker` knows the values of `.dev.vars`, `.env` and secrets by name. In every text that leaves
+(trace, logs, reports, recordings) it writes `[secret NAME]` for
+
+1. each value, wherever it stands; where values overlap, all they cover together;
+2. the value percent-encoded (of a URL or a form), escaped as in JSON, Python or HTML, or
+   base64-encoded, also in the middle of a longer base64 text (Basic authorization); base64 only
+   from 8 bytes on, since less would also match text that has nothing to do with it;
+3. each line of 16 characters or more of a value with several lines (a private key);
+4. the value of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, whatever it is,
+   in headers and where a text looks like such a header.
+
+Left alone are values shorter than 4 characters and the words `true`, `false`, `null`, `none` and
+`undefined`: they protect nothing, and masking them would make every text unreadable. Not found are
+values that the Worker changed in other ways (hashed, compressed, cut in two).
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote, quote_plus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_SHORTEST: Final = 4
+_SHORTEST_BASE64: Final = 8
+_SHORTEST_LINE: Final = 16
+_SHORTEST_HEADER: Final = len("cookie:")
+_BASE64: Final = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
+_WORDS: Final = ("true", "false", "null", "none", "undefined")
+
+_HEADERS: Final = {
+    name.lower(): f"[secret {name}]"
+    for name in ("Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie")
+}
+# `Authorization: Bearer x` up to the end of the line; `"authorization": "Bearer x"` and
+# `('authorization', 'Bearer x')` up to the closing quote, which may be escaped like the opening.
+_HEADER_IN_TEXT: Final = re.compile(
+    r"""(?<![\w-])(?P<name>(?:proxy-)?authorization|(?:set-)?cookie)
+        (?: \\?["'] \s*[:=,]\s* b?(?P<quote>\\?["'])
+            (?P<quoted>(?:(?!(?P=quote))(?:\\\\\\.|\\.|[^\\]))*)
+        |   [ \t]*:[ \t]* (?P<bare>[^\r\n]+) )""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+
+
+class Masker:
+    """Replaces the given secret values, and credentials in headers, by their names.
+
+    >>> Masker({"API_KEY": "k-12345"})("GET /?key=k-12345")
+    'GET /?key=[secret API_KEY]'
+    """
+
+    __slots__ = ("_forms", "_shortest")
+
+    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        forms: dict[str, _Form] = {}
+        for name, value in (values or {}).items():
+            if len(value) < _SHORTEST or value.lower() in _WORDS:
+                continue
+            for form in (*_plain_forms(value), *_base64_forms(value)):
+                forms.setdefault(form.text, form._replace(mask=f"[secret {name}]"))
+        # Longest first, so that of two secrets that start at one place the longer gives the name.
+        self._forms = tuple(sorted(forms.values(), key=lambda form: -len(form.text)))
+        self._shortest = min((len(form.text) for form in self._forms), default=0)
+
+    def __call__(self, text: str) -> str:
+        """Return `text` with secrets and credentials masked."""
+        # Most texts are short and hold no secret: nothing below may cost them much.
+        if self._shortest and len(text) >= self._shortest:
+            spans = [span for form in self._forms if form.text in text for span in form.find(text)]
+            if spans:
+                text = _replace(text, sorted(spans, key=lambda span: span[0]))
+        if len(text) > _SHORTEST_HEADER:
+            lower = text.lower()
+            if "cookie" in lower or "authorization" in lower:
+                return _HEADER_IN_TEXT.sub(_mask_header, text)
+        return text
+
+    def header(self, name: str, value: str) -> str:
+        """Return a header's value, masked as a whole where the header is for credentials."""
+        return credential(name) or self(value)
+
+    def octets(self, data: bytes) -> bytes:
+        """Return `data` with the secret values in it masked."""
+        for form in self._forms:
+            data = data.replace(form.text.encode("utf-8", "surrogatepass"), form.mask.encode())
+        return data
+
+
+class _Form(NamedTuple):
+    """A form in which a secret may stand in a text.
+
+    `before` and `after`: the character there may hold some of the secret's bits (of base64).
+    """
+
+    text: str
+    mask: str = ""
+    before: bool = False
+    after: bool = False
+    padded: bool = False
+
+    def find(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Yield where it stands: start, end, what is written instead."""
+        start = text.find(self.text)
+        while start >= 0:
+            end = start + len(self.text)
+            first = start - (self.before and text[start - 1 : start] in _BASE64)
+            last = end + (self.after and text[end : end + 1] in _BASE64)
+            if self.padded:
+                last += len(text[last : last + 2]) - len(text[last : last + 2].lstrip("="))
+            yield first, last, self.mask
+            start = text.find(self.text, end)
+
+
+def credential(header: object) -> str | None:
+    """Return what is written instead of the value of a header for credentials, None for others."""
+    if isinstance(header, bytes):
+        header = header.decode("latin-1")
+    return _HEADERS.get(header.lower()) if isinstance(header, str) else None
+
+
+def _replace(text: str, spans: list[tuple[int, int, str]]) -> str:
+    """Replace spans in order of their start; overlapping ones are replaced as one."""
+    pieces: list[str] = []
+    done = 0
+    masks: list[str] = []
+    for start, end, mask in spans:
+        if start >= done:
+            pieces += [*masks, text[done:start]]
+            masks = []
+        if end > done and mask not in masks:
+            masks.append(mask)
+        done = max(done, end)
+    return "".join([*pieces, *masks, text[done:]])
+
+
+def _mask_header(match: re.Match[str]) -> str:
+    start, end = match.span("bare" if match["bare"] else "quoted")
+    mask = _HEADERS[match["name"].lower()]
+    return f"{match.string[match.start() : start]}{mask}{match.string[end : match.end()]}"
+
+
+def _plain_forms(value: str) -> list[_Form]:
+    """Return the forms in which a secret stands in a text, base64 apart."""
+    lines = [line.strip() for line in value.splitlines()] if len(value.splitlines()) > 1 else []
+    texts = [value, value.strip(), *(line for line in lines if len(line) >= _SHORTEST_LINE)]
+    for text in tuple(texts):
+        encoded = [
+            quote(text, safe="", errors="surrogatepass"),
+            quote(text, errors="surrogatepass"),
+            quote_plus(text, errors="surrogatepass"),
+        ]
+        texts += encoded
+        texts += [re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in encoded]
+        texts += [json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]]
+        texts += [repr(text)[1:-1], html.escape(text)]
+    return [_Form(text) for text in dict.fromkeys(texts) if len(text) >= _SHORTEST]
+
+
+def _base64_forms(value: str) -> list[_Form]:
+    """Return what a secret's bytes look like inside base64 text, at each of three alignments.
+
+    Six bits make a character, so the one before the secret and the one after may hold bits of it
+    and of its neighbours: those may be any.
+    """
+    data = value.encode("utf-8", "surrogatepass")
+    if len(data) < _SHORTEST_BASE64:
+        return []
+    forms = []
+    for offset in range(3):
+        encoded = base64.b64encode(b"\0" * offset + data).decode()
+        first, last = -(-offset * 8 // 6), (offset + len(data)) * 8 // 6
+        core = encoded[first:last]
+        after = (offset + len(data)) % 3 > 0
+        forms += [
+            _Form(text, before=offset > 0, after=after, padded=True)
+            for text in (core, core.replace("+", "-").replace("/", "_"))
+        ]
+    return forms

@@ -1,0 +1,123 @@
+"""Events and the list of them.
+
+An event has a time, a kind (`send`, `batch`, `fault`), a subject (the queue, the Workflow instance
+or the invocation it happened to: its lane) and data. The trace is written in three ways:
+`render()` for people, `to_jsonl()` for programs, `to_html()` for a browser. The same events give
+the same bytes, in any process and on any Python (written.py says how values are written). Secrets
+are masked as a trace is written; in memory it holds what happened.
+
+Data is kept by reference: what is recorded must not be changed afterwards. Exceptions, and objects
+that are no canonical values, are replaced by what will be written of them, so that a trace keeps
+nothing else alive.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+from emulator.clock import moment
+from emulator.secrets import Masker
+from emulator.trace.page import page
+from emulator.trace.timeline import Row, timeline
+from emulator.trace.written import KEPT, Json, kept, write_time, written
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from os import PathLike
+
+
+class Event(NamedTuple):
+    """Something that happened; `at` is in microseconds since the Unix epoch."""
+
+    at: int
+    kind: str
+    subject: str
+    data: dict[str, Any]
+
+    @property
+    def time(self) -> datetime:
+        """When it happened, as an aware datetime."""
+        return moment(self.at)
+
+
+class Trace(Sequence[Event]):
+    """All that happened since `start` (in microseconds since the Unix epoch), in order.
+
+    `masker` knows the secrets that no text may show. With `limit` only the latest events are kept,
+    for a server that runs for days.
+    """
+
+    __slots__ = ("_events", "masker", "start")
+
+    def __init__(
+        self, start: int, *, masker: Masker | None = None, limit: int | None = None
+    ) -> None:
+        self.start = start
+        self.masker = masker if masker is not None else Masker()
+        self._events: deque[tuple[int, str, str, dict[str, Any]]] = deque(maxlen=limit)
+
+    def record(self, at: int, kind: str, subject: str, /, **data: Any) -> None:
+        """Add an event; `data` must not change afterwards."""
+        for key, value in data.items():
+            if type(value) not in KEPT:
+                data[key] = kept(value)
+        self._events.append((at, kind, subject, data))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._events.clear()
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return (Event(*event) for event in self._events)
+
+    @overload
+    def __getitem__(self, index: int) -> Event: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Event]: ...
+    def __getitem__(self, index: int | slice) -> Event | list[Event]:
+        if isinstance(index, slice):
+            return [Event(*event) for event in list(self._events)[index]]
+        return Event(*self._events[index])
+
+    def __repr__(self) -> str:
+        return f"<Trace: {len(self)} events since {write_time(self.start)}>"
+
+    def render(self, *, last: int | None = None) -> str:
+        """Return a timeline for people, in virtual time since the start; `last` events only."""
+        skipped = 0 if last is None else max(len(self) - last, 0)
+        return timeline(self.start, list(self._rows(skipped)), skipped=skipped)
+
+    def to_jsonl(self) -> str:
+        """Return one JSON object a line, with `at`, `kind`, `subject` and `data`, in this order.
+
+        `at` is `2026-01-01T00:00:00.000000Z`, always with microseconds; `data` an object whose
+        values are written as `emulator.trace.written` says. The text is ASCII.
+        """
+        lines: list[str] = []
+        for at, kind, subject, data in self._events:
+            line: dict[str, Json] = {
+                "at": write_time(at),
+                "kind": kind,
+                "subject": self.masker(subject),
+                "data": written(data, self.masker),
+            }
+            lines.append(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
+        return "".join(lines)
+
+    def to_html(self, path: str | PathLike[str]) -> None:
+        """Write a page of its own, without outside resources: one lane per subject."""
+        Path(path).write_bytes(page(self.start, list(self._rows(0))).encode("utf-8"))
+
+    def _rows(self, skipped: int) -> Iterator[Row]:
+        for at, kind, subject, data in islice(self._events, skipped, None):
+            values = written(data, self.masker)
+            assert isinstance(values, dict)
+            yield Row(at - self.start, kind, self.masker(subject), values)
