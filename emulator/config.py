@@ -1,0 +1,116 @@
+"""Settings of a simulation: wrangler configs, as files or mappings, read into checked dataclasses.
+
+    load ─┬─ wrangler.py       files and environments
+          ├─ config_keys.py    which keys there are
+          ├─ worker_config.py  a Worker ─── compatibility.py, dotenv.py
+          ├─ queue_config.py   its queues
+          └─ section.py        values with their types and places; the report of what is wrong
+
+All that is wrong is told in one `ConfigError`, a line each; what is suspicious is a
+`ConfigWarning`. Nothing of the user's is imported, and neither the shell's environment nor the
+date of the day changes the result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, get_args
+
+from emulator.queue_config import Consumer, Plan, Producer, Profile, QueueConfig, QueueReader
+from emulator.section import ConfigWarning, Report, Section, is_list, is_table, shown
+from emulator.worker_config import Limits, Service, WorkerConfig, WorkerReader
+from emulator.wrangler import find, layers, read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "ConfigSource",
+    "ConfigWarning",
+    "Consumer",
+    "Limits",
+    "Plan",
+    "Producer",
+    "Profile",
+    "QueueConfig",
+    "Service",
+    "Settings",
+    "WorkerConfig",
+    "find",
+    "load",
+]
+
+ConfigSource: TypeAlias = str | os.PathLike[str] | Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All Workers of a simulation, and all queues that any of them names."""
+
+    workers: tuple[WorkerConfig, ...]
+    queues: tuple[QueueConfig, ...]
+
+
+def load(
+    config: ConfigSource | Sequence[ConfigSource],
+    *,
+    base: Path | None = None,
+    profile: Profile = "production",
+    plan: Plan = "paid",
+    queue_settings: Mapping[str, object] | None = None,
+    environment: str | None = None,
+) -> Settings:
+    """Read a config, or a list of them: a path of a wrangler config or a mapping of its shape.
+
+    Paths, a mapping's `main` among them, are relative to `base`, by default the working
+    directory; those in a file are relative to the file. `profile` sets defaults and ranges,
+    `plan` the retention, `queue_settings` what production keeps on the queue (seconds, by the
+    names of the REST API); `environment` chooses an `env` section, the same in each config.
+
+    Raises `ConfigError` with all that is wrong; issues a `ConfigWarning` for each thing that is
+    suspicious.
+    """
+    report = Report()
+    _check_arguments(report, profile, plan, queue_settings)
+    folder = Path.cwd() if base is None else base.absolute()
+    tops = list(_sections(config, folder, report))
+    report.raise_problems()
+    queues = QueueReader(profile, plan, report)
+    reader = WorkerReader(report, queues, folder, environment)
+    workers = tuple(reader.worker(layers(top, environment)) for top in tops)
+    settings = Settings(workers=workers, queues=queues.queues(queue_settings))
+    report.close()
+    return settings
+
+
+def _check_arguments(report: Report, profile: object, plan: object, queue_settings: object) -> None:
+    for name, value, choices in (
+        ("profile", profile, get_args(Profile)),
+        ("plan", plan, get_args(Plan)),
+    ):
+        if value not in choices:
+            allowed = " or ".join(map(shown, choices))
+            report.wrong(f"{name} is {shown(value)}, but must be {allowed}")
+    if queue_settings is not None and not is_table(queue_settings):
+        allowed = 'a mapping such as {"emails": {"delivery_delay": 30}}'
+        report.wrong(f"queue_settings is {shown(queue_settings)}, but must be {allowed}")
+
+
+def _sections(config: object, folder: Path, report: Report) -> Iterator[Section]:
+    """Yield the top level of each config; what is none, or cannot be read, is reported."""
+    items = {f"config[{i}]": one for i, one in enumerate(config)} if is_list(config) else None
+    if items is not None and not items:
+        report.wrong("config is an empty list; give at least one Worker")
+    for where, item in ({"config": config} if items is None else items).items():
+        if is_table(item):
+            yield Section(item, where, "", report, is_file=False)
+        elif isinstance(item, str | os.PathLike):
+            section = read(folder / os.fspath(item), report)
+            if section is not None:
+                yield section
+        else:
+            allowed = "a path of a wrangler config, a mapping of the same shape, or a list of these"
+            report.wrong(f"{where} is {shown(item)}, but must be {allowed}")

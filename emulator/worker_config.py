@@ -1,0 +1,332 @@
+"""A Worker in a config: its name, its code, its flags, its bindings.
+
+A file says all that `wrangler deploy` needs. A mapping in a test may leave out what has one
+sensible answer: name, compatibility date and the flag that says it is Python.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import re
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
+from emulator import dotenv
+from emulator.compatibility import NAMES as FLAG_NAMES
+from emulator.compatibility import NEWEST_DATE, PYTHON, is_date, resolve
+from emulator.config_keys import KEPT_AS_WRITTEN, binding_names
+from emulator.queue_config import ignored_options, required
+from emulator.section import Range, did_you_mean, is_list, is_table, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from emulator.queue_config import Consumer, Producer, QueueReader
+    from emulator.section import Report, Section
+    from emulator.wrangler import Layers
+
+_DEFAULT_NAME: Final = "worker"
+# As wrangler has it (`isValidName`).
+_NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_-]*")
+_CPU_MS: Final = Range(1, 300_000, "milliseconds")
+_SUBREQUESTS: Final = Range(1, 10_000_000)
+_SERVICE_KEYS: Final = ("binding", "service", "entrypoint", "props", "environment", "remote")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """A binding to another Worker, or to a named entrypoint of it."""
+
+    binding: str
+    service: str
+    entrypoint: str | None = None
+    props: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The `limits` of a Worker; None where that of the plan holds."""
+
+    cpu_ms: int | None = None
+    subrequests: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """One Worker as its config has it.
+
+    `main` is an absolute path, or the module or class a mapping has there; `root` is the folder
+    of such a path, where the Worker's own imports start. `source` is the config file. `flags` are
+    those that are on. Where `vars` and `secrets` share a name, `env` has the secret. `other` holds
+    the remaining sections as they are written, `ignored` a code and a text for each option that
+    is set in vain.
+    """
+
+    name: str
+    main: Path | ModuleType | type
+    root: Path | None
+    source: Path | None
+    compatibility_date: str
+    flags: frozenset[str]
+    vars: Mapping[str, object]
+    secrets: Mapping[str, str]
+    producers: tuple[Producer, ...]
+    consumers: tuple[Consumer, ...]
+    crons: tuple[str, ...]
+    services: tuple[Service, ...]
+    limits: Limits
+    other: Mapping[str, object]
+    ignored: tuple[tuple[str, str], ...]
+
+
+@dataclass(slots=True)
+class WorkerReader:
+    """Reads the Workers of one `load`, and sees to it that their names differ."""
+
+    report: Report
+    queues: QueueReader
+    folder: Path
+    environment: str | None
+    _named_by: dict[str, str] = field(default_factory=dict)
+
+    def worker(self, config: Layers) -> WorkerConfig:
+        """Read one Worker; wrong values are reported, and stand-ins used for them."""
+        source = Path(config.top.where) if config.top.is_file else None
+        name = self._name(config)
+        main = self._main(config, source)
+        compatibility_date = _compatibility_date(config.of("compatibility_date"))
+        queues = config.of("queues").section("queues")
+        queues.warn_unknown(("producers", "consumers"))
+        _check_binding_names(config)
+        variables = _vars(config.of("vars").section("vars"))
+        return WorkerConfig(
+            name=name,
+            main=main,
+            root=main.parent if isinstance(main, Path) else None,
+            source=source,
+            compatibility_date=compatibility_date,
+            flags=_flags(config, compatibility_date),
+            vars=variables,
+            secrets=self._secrets(config, source, variables),
+            producers=self.queues.producers(queues, name),
+            consumers=self.queues.consumers(queues, name),
+            crons=_crons(config),
+            services=_services(config),
+            limits=_limits(config),
+            other=_other(config),
+            ignored=tuple(ignored_options(queues, self.queues.profile)),
+        )
+
+    def _name(self, config: Layers) -> str:
+        section = config.of("name")
+        name = section.text("name") or _DEFAULT_NAME
+        if not _NAME.fullmatch(name):
+            section.not_allowed("name", "lower-case letters, digits, - and _")
+        if self.environment is not None and section is config.top:
+            name = f"{name}-{self.environment}"
+        if name in self._named_by:
+            is_default = "" if "name" in section else ", the default for a config without one"
+            problem = f"is {shown(name)}{is_default}, and so is the name of the Worker in "
+            section.wrong("name", f"{problem}{self._named_by[name]}; give each its own")
+        self._named_by.setdefault(name, section.where)
+        return name
+
+    def _main(self, config: Layers, source: Path | None) -> Path | ModuleType | type:
+        section = config.of("main")
+        main = section.values.get("main")
+        if not section.is_file and isinstance(main, ModuleType | type):
+            return main
+        if not section.is_file and isinstance(main, os.PathLike):
+            main = os.fspath(main)
+        if "main" not in section:
+            says = "wrangler: Missing entry-point to Worker script or to assets directory"
+            problem = 'is missing: the Python file of the Worker, such as "src/entry.py"'
+            section.wrong("main", problem, says=says)
+        elif not isinstance(main, str):
+            kinds = "a path" if section.is_file else "a path, a module or a class"
+            section.not_allowed("main", kinds)
+        else:
+            return _python_file(section, (source.parent if source else self.folder) / main)
+        return self.folder
+
+    def _secrets(
+        self, config: Layers, source: Path | None, variables: Mapping[str, object]
+    ) -> dict[str, str]:
+        """Read the files beside the config; with `secrets.required` only what that names."""
+        declared = config.of("secrets").section("secrets")
+        declared.warn_unknown(("required",))
+        required_names = declared.texts("required")
+        if source is None:
+            return {}
+        try:
+            found = dotenv.secrets(source.parent, environment=self.environment)
+        except dotenv.Unreadable as error:
+            self.report.wrong(str(error))
+            return {}
+        if "secrets" not in config.of("secrets"):
+            return found
+        if missing := [name for name in required_names if name not in found]:
+            declared.warn("required", f"has {', '.join(missing)}, missing in .dev.vars and .env")
+        return {key: value for key, value in found.items() if key in (*variables, *required_names)}
+
+
+def _python_file(section: Section, path: Path) -> Path:
+    path = Path(os.path.abspath(path))
+    if path.suffix != ".py":
+        section.not_allowed("main", "a Python file (.py): Workers in Python are what runs here")
+    elif not path.is_file():
+        section.wrong("main", f"is {shown(section.values['main'])}, but there is no file {path}")
+    return path
+
+
+def _compatibility_date(section: Section) -> str:
+    key = "compatibility_date"
+    if key not in section:
+        if section.is_file:
+            line = _line(section, key, shown(NEWEST_DATE))
+            section.warn(key, f"is missing, so that the newest known counts: write {line}")
+        return NEWEST_DATE
+    value = section.values[key]
+    if isinstance(value, date):
+        _ask_for_quotes(section, key, value)
+    elif not isinstance(value, str):
+        section.not_allowed(key, "a text, a date as YYYY-MM-DD")
+    elif not is_date(value):
+        says = (
+            f'wrangler: "{key}" field should be a valid ISO-8601 date (YYYY-MM-DD), but got '
+            f"{shown(value)}."
+        )
+        section.not_allowed(key, "a date as YYYY-MM-DD", says=says)
+    else:
+        # No clock is asked for the day; a year that is far off is a slip of the pen.
+        if int(value[:4]) > int(NEWEST_DATE[:4]) + 1:
+            section.warn(key, f"is {shown(value)}, long after the newest known, {NEWEST_DATE}")
+        return value
+    return NEWEST_DATE
+
+
+def _flags(config: Layers, compatibility_date: str) -> frozenset[str]:
+    key = "compatibility_flags"
+    section = config.of(key)
+    listed = section.texts(key)
+    main = config.of("main").values.get("main")
+    is_python = isinstance(main, str) and main.endswith(".py")
+    if section.is_file and is_python and PYTHON not in listed:
+        _ask_for_python(section, listed)
+    result = resolve(compatibility_date, listed if PYTHON in listed else (*listed, PYTHON))
+    for text in result.refused:
+        problem = f"is {shown(listed)}, which the runtime refuses"
+        section.wrong(key, problem, says=f"workerd: {text}")
+    for name in result.unknown:
+        hint = did_you_mean(name, FLAG_NAMES)
+        section.warn(key, f"has {shown(name)}, which is not a known flag{hint}")
+    return result.flags
+
+
+def _ask_for_python(section: Section, listed: tuple[str, ...]) -> None:
+    key = "compatibility_flags"
+    line = _line(section, key, f"[{', '.join(map(shown, (*listed, PYTHON)))}]")
+    says = "wrangler: The `python_workers` compatibility flag is required to use Python."
+    section.wrong(key, f'lacks "{PYTHON}": write {line}', says=says)
+
+
+def _ask_for_quotes(section: Section, key: str, value: date) -> None:
+    """Report a date as TOML has it, which no config knows what to do with."""
+    line = _line(section, key, shown(value.isoformat()))
+    section.wrong(key, f"is a date, but must be a text: write {line}")
+
+
+def _line(section: Section, key: str, value: str) -> str:
+    """Return the line to write, in the language of the file."""
+    return f"{key} = {value}" if section.where.endswith(".toml") else f'"{key}": {value}'
+
+
+def _check_binding_names(config: Layers) -> None:
+    """Report names that `env` would have twice, in wrangler's words."""
+    types: dict[str, list[str]] = {}
+    for name, binding_type in binding_names(config.of):
+        types.setdefault(name, []).append(binding_type)
+    for name, given in types.items():
+        if len(given) > 1:
+            different = list(dict.fromkeys(given))
+            what = f"multiple {given[0]}" if len(different) == 1 else _in_english(different)
+            says = f"wrangler: {name} assigned to {what} bindings."
+            problem = "is the name of more than one binding; `env` has one of each"
+            config.top.wrong(name, problem, says=says)
+
+
+def _vars(section: Section) -> dict[str, object]:
+    variables: dict[str, object] = {}
+    for name, value in section.values.items():
+        try:
+            variables[name] = _json(value)
+        except TypeError:
+            if isinstance(value, date):
+                _ask_for_quotes(section, name, value)
+            else:
+                section.not_allowed(name, "a text or another JSON value")
+    return variables
+
+
+def _json(value: object) -> object:
+    """Return a copy of a JSON value; raises `TypeError` for anything else."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if is_table(value):
+        return {key: _json(item) for key, item in value.items()}
+    if is_list(value):
+        return [_json(item) for item in value]
+    raise TypeError
+
+
+def _crons(config: Layers) -> tuple[str, ...]:
+    triggers = config.of("triggers").section("triggers")
+    triggers.warn_unknown(("crons", "events"))
+    return triggers.texts("crons")
+
+
+def _services(config: Layers) -> tuple[Service, ...]:
+    return tuple(_service(item) for item in config.of("services").sections("services"))
+
+
+def _service(item: Section) -> Service:
+    item.warn_unknown(_SERVICE_KEYS)
+    says = f'wrangler: "{item.path}" bindings should have a string'
+    service = required(item, "service", "the name of the Worker", f'{says} "service" field but got')
+    if environment := item.text("environment"):
+        service = f"{service}-{environment}"
+    return Service(
+        binding=required(
+            item, "binding", "the name of the Worker on `env`", f'{says} "binding" field but got'
+        ),
+        service=service,
+        entrypoint=item.text("entrypoint"),
+        props=_vars(item.section("props")),
+    )
+
+
+def _limits(config: Layers) -> Limits:
+    section = config.of("limits").section("limits")
+    section.warn_unknown(("cpu_ms", "subrequests"))
+    cpu_ms = section.number("cpu_ms", 0, _CPU_MS)
+    subrequests = section.number("subrequests", 0, _SUBREQUESTS)
+    return Limits(cpu_ms=int(cpu_ms) or None, subrequests=int(subrequests) or None)
+
+
+def _other(config: Layers) -> dict[str, object]:
+    holders = ((key, config.of(key)) for key in KEPT_AS_WRITTEN)
+    return {key: copy.deepcopy(held.values[key]) for key, held in holders if key in held}
+
+
+def _in_english(words: list[str]) -> str:
+    """Join words as wrangler does: `A and B`, `A, B, and C`."""
+    if len(words) == 2:
+        return " and ".join(words)
+    return ", ".join([*words[:-1], f"and {words[-1]}"])
