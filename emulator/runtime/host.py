@@ -1,0 +1,81 @@
+"""How the modules that user code imports reach the Worker they run in.
+
+`current()` is the invocation that is running now. The runtime package knows only this protocol;
+`emulator.isolate` implements it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from emulator.errors import OutsideWorker
+from emulator.scope import KERNEL
+from emulator.scope import SCOPE as _current
+
+# The whole body, or its chunks as they come.
+Body = bytes | AsyncIterator[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class WebRequest:
+    """A request as it crosses the boundary: `headers` in order, names lower-case."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: Body
+    redirect: str = "follow"
+
+
+@dataclass(frozen=True, slots=True)
+class WebResponse:
+    """A response as it crosses the boundary; `url` is the final one after redirects."""
+
+    status: int
+    status_text: str
+    headers: tuple[tuple[str, str], ...]
+    body: Body
+    url: str = ""
+    redirected: bool = False
+
+
+class Host(Protocol):
+    """What user code's modules may ask of the invocation they run in."""
+
+    @property
+    def env(self) -> dict[str, Any]:
+        """The Worker's bindings by name: canonical values and `HostObject`s."""
+
+    @property
+    def flags(self) -> frozenset[str]:
+        """Enabled compatibility flags, those implied by the date included."""
+
+    def wait_until(self, work: Awaitable[Any]) -> None:
+        """Keep the invocation alive until `work` is done (`ctx.waitUntil`)."""
+
+    def fetch(self, request: WebRequest) -> Awaitable[WebResponse]:
+        """Send a request to the outside; raises `OSError` on network failure."""
+
+    def log(self, level: str, text: str) -> None:
+        """Write a line to the Worker's log (`log`, `debug`, `info`, `warn`, `error`)."""
+
+    def track(self, call: Any) -> None:
+        """Note a call of a binding (`runtime.rpc.BindingCall` or a promise) when it is made.
+
+        The call knows `js_class`, `method`, `created` (file, line) and, later, `awaited`.
+        """
+
+    def urandom(self, size: int) -> bytes:
+        """Bytes from the emulator's seeded stream."""
+
+
+def current() -> Host:
+    """Return the running invocation; raises `OutsideWorker` outside a Worker's code."""
+    host = _current.get()
+    if host is None or host is KERNEL:
+        raise OutsideWorker(
+            "this needs a running Worker: use it inside a handler, or through the `emulator` fixture"
+        )
+    return cast("Host", host)

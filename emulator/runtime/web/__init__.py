@@ -1,0 +1,39 @@
+"""The web platform's classes: the JavaScript side of requests, responses, forms, URLs, streams.
+
+Importing the package adds them to the globals of the module `js`.
+"""
+
+from emulator.runtime.js import register
+from emulator.runtime.web.abort import AbortController, AbortSignal, Event
+from emulator.runtime.web.blob import Blob, File
+from emulator.runtime.web.fetch import fetch
+from emulator.runtime.web.formdata import FormData
+from emulator.runtime.web.headers import Headers
+from emulator.runtime.web.request import Request
+from emulator.runtime.web.response import Response
+from emulator.runtime.web.streams import ReadableStream, Reader
+from emulator.runtime.web.transform import IdentityTransformStream, TransformStream
+from emulator.runtime.web.url import URL
+from emulator.runtime.web.url_parameters import URLSearchParams
+from emulator.runtime.web.writable import WritableStream
+
+for _class in (
+    AbortController,
+    AbortSignal,
+    Blob,
+    Event,
+    File,
+    FormData,
+    Headers,
+    IdentityTransformStream,
+    ReadableStream,
+    Reader,
+    Request,
+    Response,
+    TransformStream,
+    URL,
+    URLSearchParams,
+    WritableStream,
+):
+    register(_class.js_class, _class)
+register("fetch", fetch)

@@ -1,0 +1,88 @@
+"""Requests and responses on their way in and out of user code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from emulator.runtime.host import WebRequest, WebResponse
+from emulator.runtime.proxies import JsProxy
+from emulator.runtime.pyproxy import unwrap
+from emulator.runtime.web.headers import Headers
+from emulator.runtime.web.request import Request
+from emulator.runtime.web.response import Response
+from emulator.runtime.web.sources import IteratorSource
+from emulator.runtime.web.streams import ReadableStream
+from emulator.values import JsException
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from emulator.runtime.web.body import Content
+
+_NOT_A_RESPONSE = "Incorrect type for Promise: the Promise did not resolve to 'Response'."
+_SOCKET = (
+    "workers-emulator does not connect WebSockets yet, so a response with web_socket cannot be "
+    "returned; docs/fidelity.md lists what it has"
+)
+
+
+def request_from_web(request: WebRequest, *, cf: object = None) -> Request:
+    """Return the JavaScript request that a fetch handler is called with.
+
+    Its headers cannot be changed, and its `redirect` is "manual", as in production.
+    """
+    return Request(
+        request.url,
+        method=request.method,
+        headers=request.headers,
+        content=_content(request.body, empty=request.method in ("GET", "HEAD")),
+        redirect="manual",
+        cf=cf,
+    )
+
+
+def response_to_web(value: object) -> WebResponse:
+    """Return what a fetch handler answered; raises `JsException` for what is no response.
+
+    Accepted are `workers.Response` and `js.Response`. `pyodide.http.FetchResponse`, which
+    `clone()` of the former returns, is none. A body that was read already is a TypeError.
+    """
+    response = _js_response(value)
+    if response is None:
+        raise JsException("TypeError", _NOT_A_RESPONSE)
+    if response.webSocket is not None:
+        raise JsException("Error", _SOCKET)
+    return WebResponse(
+        response.status,
+        response.statusText,
+        response.wire_headers,
+        response.take(),
+        response.url,
+        response.redirected,
+    )
+
+
+def response_from_web(response: WebResponse) -> Response:
+    """Return the JavaScript response that `fetch` resolves to; its headers cannot be changed."""
+    return Response(
+        _content(response.body, empty=response.status in (101, 204, 205, 304)),
+        status=response.status,
+        status_text=response.status_text,
+        headers=Headers(response.headers, immutable=True),
+        url=response.url,
+        redirected=response.redirected,
+    )
+
+
+def _js_response(value: object) -> Response | None:
+    if getattr(type(value), "crosses_as_response", False):
+        value = value._web  # type: ignore[attr-defined]
+    elif isinstance(value, JsProxy):
+        value = unwrap(value)
+    return value if isinstance(value, Response) else None
+
+
+def _content(body: bytes | AsyncIterator[bytes], *, empty: bool) -> Content:
+    if not isinstance(body, bytes):
+        return ReadableStream(IteratorSource(body))
+    return None if empty and not body else body
