@@ -1,0 +1,127 @@
+"""Reading and setting properties of JavaScript values."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from emulator.runtime.js_prototypes import GETTERS, METHODS, Constructor, set_element
+from emulator.runtime.profile import generation
+from emulator.runtime.pyproxy import PyProxy, unwrap
+from emulator.values import (
+    UNDEFINED,
+    Function,
+    HostObject,
+    JsException,
+    JsMap,
+    LiteralMap,
+    TypedArray,
+    class_of,
+)
+
+_ABSENT: Any = object()
+
+
+def lookup(value: Any, name: str) -> Any:
+    """Return the property of a JavaScript value; raises `AttributeError` if it has none."""
+    if type(value) is dict or isinstance(value, dict):
+        if name in value:
+            return value[name]
+    elif isinstance(value, HostObject):
+        found = _lookup_host(value, name)
+        if found is not _ABSENT:
+            return found
+    elif isinstance(value, LiteralMap) and value.has(name):
+        return value.get(name)
+    elif isinstance(value, PyProxy):
+        return _lookup_python(value, name)
+    elif isinstance(value, Constructor):
+        if name == "new":
+            return Function(value.construct, value.name, raw=True)
+        if name in value.statics:
+            return value.statics[name]
+    return _lookup_prototype(value, name)
+
+
+def _lookup_host(value: HostObject, name: str) -> Any:
+    own = getattr(value, "_js_own", None)
+    if own and name in own:
+        return own[name]
+    try:
+        return value.js_lookup(name)
+    except AttributeError:
+        if name in value.js_members:  # the property is there and its own code failed
+            raise
+        if name not in ("constructor", "toString", "hasOwnProperty", "valueOf"):
+            raise AttributeError(name) from None
+        return _ABSENT
+
+
+def _lookup_python(value: PyProxy, name: str) -> Any:
+    obj = value.obj
+    if generation() > 26 and isinstance(obj, Mapping) and name in obj:
+        return unwrap(obj[name])
+    if hasattr(obj, name):
+        return unwrap(getattr(obj, name))
+    raise AttributeError(name)
+
+
+def _lookup_prototype(value: Any, name: str) -> Any:
+    if name == "constructor":
+        return constructor_of(class_of(value))
+    for class_name in (_prototype_name(value), "Object"):
+        getter = GETTERS.get(class_name, {}).get(name)
+        if getter is not None:
+            return getter(value)
+        method = METHODS.get(class_name, {}).get(name)
+        if method is not None:
+            return Function(functools.partial(method, value), name, raw=True)
+    raise AttributeError(name)
+
+
+def _prototype_name(value: Any) -> str:
+    if isinstance(value, Function):
+        return "Function"
+    if isinstance(value, (bytes, TypedArray)):
+        return "TypedArray"
+    return "Map" if isinstance(value, JsMap) else class_of(value)
+
+
+def constructor_of(name: str) -> Function:
+    """Return the constructor of that name: the global one, or a bare function with its name."""
+    from emulator.runtime.js import GLOBALS
+
+    found = GLOBALS.get(name)
+    return found if isinstance(found, Function) else Function(lambda *args: UNDEFINED, name)
+
+
+def set_property(value: Any, name: str, item: Any) -> None:
+    """Set the property of a JavaScript value to a JavaScript value."""
+    if isinstance(value, dict):
+        value[name] = item
+    elif isinstance(value, HostObject):
+        _set_host(value, name, item)
+    elif isinstance(value, TypedArray):
+        set_element(value, int(name), item)
+    elif isinstance(value, Constructor):
+        value.statics[name] = item
+    else:
+        raise JsException("TypeError", f"Cannot add property {name}, object is not extensible")
+
+
+def _set_host(value: HostObject, name: str, item: Any) -> None:
+    from emulator.runtime.pyproxy import to_host
+
+    if name not in value.js_members:
+        own = value.__dict__.setdefault("_js_own", {})
+        own[name] = item
+        return
+    member = getattr(type(value), name, None)
+    settable = isinstance(member, property) and member.fset is not None
+    if not settable and not name.startswith("on"):  # `onabort` and other event handlers
+        raise JsException(
+            "TypeError",
+            f"Cannot assign to read only property '{name}' of object '#<{value.js_class}>'",
+        )
+    setattr(value, name, to_host(item))

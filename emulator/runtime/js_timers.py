@@ -1,0 +1,225 @@
+"""Timers and promises of the `js` module, on the loop that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.runtime.js_prototypes import Constructor
+from emulator.runtime.js_text import display
+from emulator.runtime.promises import PyodideFuture, promise
+from emulator.runtime.proxies import wrap
+from emulator.runtime.pyproxy import PyProxy, call_value, iterate, unwrap
+from emulator.values import UNDEFINED, Function, JsException, to_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class _Timer:
+    """A pending timer; `number` is what user code holds."""
+
+    def __init__(self, function: Any, delay: float, args: tuple[Any, ...], repeat: bool) -> None:
+        self._function = function
+        self._delay = delay
+        self._args = args
+        self._repeat = repeat
+        self._loop = asyncio.get_running_loop()
+        self._handle = self._loop.call_later(delay, self._fire)
+        timers = _timers(self._loop)
+        self.number = timers[0] = timers.get(0, 0) + 1
+        timers[self.number] = self
+
+    def _fire(self) -> None:
+        if self._repeat:
+            self._handle = self._loop.call_later(self._delay, self._fire)
+        else:
+            _timers(self._loop).pop(self.number, None)
+        result = call_value(self._function, *self._args)
+        if isinstance(result, PyProxy) and inspect.iscoroutine(result.obj):
+            promise(result.obj)
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+        _timers(self._loop).pop(self.number, None)
+
+
+def _timers(loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
+    """The loop's pending timers by number; 0 is the last number given."""
+    timers: dict[int, Any] | None = getattr(loop, "_js_timers", None)
+    if timers is None:
+        timers = {}
+        loop._js_timers = timers  # type: ignore[attr-defined]
+    return timers
+
+
+def _set_timer(repeat: bool) -> Callable[..., int]:
+    def set_timer(function: Any = UNDEFINED, delay: Any = 0, *args: Any) -> int:
+        milliseconds = 0 if delay is UNDEFINED else to_number(delay)
+        seconds = max(milliseconds, 0) / 1000 if milliseconds == milliseconds else 0
+        number: int = _Timer(function, seconds, args, repeat).number
+        return number
+
+    return set_timer
+
+
+def _clear_timer(number: Any = UNDEFINED) -> Any:
+    timer = _timers(asyncio.get_running_loop()).get(number) if isinstance(number, int) else None
+    if isinstance(timer, _Timer):
+        timer.cancel()
+    return UNDEFINED
+
+
+def _queue_microtask(function: Any) -> Any:
+    asyncio.get_running_loop().call_soon(call_value, function)
+    return UNDEFINED
+
+
+def _awaitable(value: Any) -> Any:
+    """The awaitable behind a JavaScript value, or None."""
+    if isinstance(value, PyProxy) and inspect.isawaitable(value.obj):
+        return value.obj
+    return None
+
+
+async def settle(value: Any) -> Any:
+    """Wait for a JavaScript value if it is a promise; returns the JavaScript result."""
+    work = _awaitable(value)
+    return value if work is None else unwrap(await work)
+
+
+def _resolved(value: Any = UNDEFINED) -> PyodideFuture:
+    work = _awaitable(value)
+    if isinstance(work, PyodideFuture):
+        return work
+    return promise(settle(value), wrap)
+
+
+def _reject(reason: Any = UNDEFINED) -> PyodideFuture:
+    async def fail() -> Any:
+        raise _as_exception(reason)
+
+    return promise(fail())
+
+
+def _as_exception(reason: Any) -> BaseException:
+    if isinstance(reason, BaseException):
+        return reason
+    held = reason.obj if isinstance(reason, PyProxy) else reason
+    return held if isinstance(held, BaseException) else JsException(display(reason))
+
+
+def _all(values: Any) -> PyodideFuture:
+    items = [_started(value) for value in iterate(values)]
+
+    async def gather() -> Any:
+        return [unwrap(value) for value in await asyncio.gather(*items)]
+
+    return promise(gather(), wrap)
+
+
+def _all_settled(values: Any) -> PyodideFuture:
+    items = [_started(value) for value in iterate(values)]
+
+    async def gather() -> Any:
+        results = await asyncio.gather(*items, return_exceptions=True)
+        return [
+            {"status": "rejected", "reason": unwrap(result)}
+            if isinstance(result, BaseException)
+            else {"status": "fulfilled", "value": unwrap(result)}
+            for result in results
+        ]
+
+    return promise(gather(), wrap)
+
+
+def _race(values: Any) -> PyodideFuture:
+    items = [_started(value) for value in iterate(values)]
+
+    async def first() -> Any:
+        await asyncio.wait(items, return_when=asyncio.FIRST_COMPLETED)
+        return unwrap(next(item for item in items if item.done()).result())
+
+    return promise(first(), wrap)
+
+
+def _any(values: Any) -> PyodideFuture:
+    items = [_started(value) for value in iterate(values)]
+
+    async def first() -> Any:
+        for item in asyncio.as_completed(items):
+            try:
+                return unwrap(await item)
+            except Exception:
+                continue
+        raise JsException("AggregateError", "All promises were rejected")
+
+    return promise(first(), wrap)
+
+
+def _started(value: Any) -> PyodideFuture:
+    return _resolved(value)
+
+
+def _construct(executor: Any) -> PyodideFuture:
+    result = PyodideFuture(loop=asyncio.get_running_loop())
+
+    def resolve(value: Any = UNDEFINED) -> Any:
+        work = _awaitable(value)
+        if result.done():
+            return UNDEFINED
+        if work is None:
+            result.set_result(wrap(value))
+        else:
+            asyncio.ensure_future(work).add_done_callback(_copy_to(result))
+        return UNDEFINED
+
+    def reject(reason: Any = UNDEFINED) -> Any:
+        if not result.done():
+            result.set_exception(_as_exception(reason))
+        return UNDEFINED
+
+    try:
+        call_value(executor, Function(resolve, "resolve", raw=True), Function(reject, raw=True))
+    except Exception as error:
+        reject(error)
+    return result
+
+
+def _copy_to(target: PyodideFuture) -> Callable[[asyncio.Future[Any]], None]:
+    def copy(source: asyncio.Future[Any]) -> None:
+        if target.done() or source.cancelled():
+            return
+        error = source.exception()
+        if error is None:
+            target.set_result(source.result())
+        else:
+            target.set_exception(error)
+
+    return copy
+
+
+def _static(name: str, function: Callable[..., Any]) -> Function:
+    return Function(function, name, raw=True)
+
+
+TIMERS: Final[dict[str, Any]] = {
+    "setTimeout": _static("setTimeout", _set_timer(False)),
+    "setInterval": _static("setInterval", _set_timer(True)),
+    "clearTimeout": _static("clearTimeout", _clear_timer),
+    "clearInterval": _static("clearInterval", _clear_timer),
+    "queueMicrotask": _static("queueMicrotask", _queue_microtask),
+    "Promise": Constructor(
+        "Promise",
+        _construct,
+        statics={
+            "resolve": _static("resolve", _resolved),
+            "reject": _static("reject", _reject),
+            "all": _static("all", _all),
+            "allSettled": _static("allSettled", _all_settled),
+            "race": _static("race", _race),
+            "any": _static("any", _any),
+        },
+    ),
+}

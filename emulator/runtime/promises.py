@@ -1,0 +1,205 @@
+"""Promises as user code sees them: awaitables that have already begun."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any
+
+from emulator.errors import OutsideWorker
+from emulator.runtime.host import current
+
+Where = tuple[str, int]
+
+
+def caller() -> Where:
+    """Return file and line of the innermost frame that is not the emulator's."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("emulator."):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
+    """Begin `work` now, as JavaScript does, and return its future.
+
+    A failure nobody waits for stays silent here; whoever tracks the call reports it.
+    """
+    future = asyncio.ensure_future(work)
+    future.add_done_callback(_mark_retrieved)
+    return future
+
+
+def _mark_retrieved(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()
+
+
+def track(call: Any) -> None:
+    """Tell the running Worker of a call, if there is one and it listens."""
+    try:
+        listener = getattr(current(), "track", None)
+    except OutsideWorker:
+        return
+    if listener is not None:
+        listener(call)
+
+
+class BindingCall(Coroutine[Any, Any, Any]):
+    """The coroutine that a call of a binding returns: the call itself has been made already.
+
+    It can be awaited once, or handed to `asyncio.create_task` and `gather`. `awaited` says whether
+    anybody did, `created` where the call was written, `js_class` and `method` what was called.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_convert",
+        "_inner",
+        "_started",
+        "awaited",
+        "created",
+        "js_class",
+        "method",
+    )
+    __name__ = "await_and_convert"
+    __qualname__ = "_BindingWrapper._conver_and_invoke.<locals>.await_and_convert"
+
+    def __init__(
+        self, work: Awaitable[Any], convert: Callable[[Any], Any], js_class: str, method: str
+    ) -> None:
+        self.created = caller()
+        self.js_class = js_class
+        self.method = method
+        self.awaited = False
+        self._convert = convert
+        self._started = start(work)
+        self._inner: Coroutine[Any, Any, Any] | None = None
+        track(self)
+
+    @property
+    def future(self) -> asyncio.Future[Any]:
+        """The call's own future, with the canonical result; does not count as awaiting."""
+        return self._started
+
+    async def _await_and_convert(self) -> Any:
+        return self._convert(await self._started)
+
+    def _coroutine(self) -> Coroutine[Any, Any, Any]:
+        self.awaited = True
+        if self._inner is None:
+            self._inner = self._await_and_convert()
+        return self._inner
+
+    def send(self, value: Any) -> Any:
+        return self._coroutine().send(value)
+
+    def throw(self, *error: Any) -> Any:
+        return self._coroutine().throw(*error)
+
+    def close(self) -> None:
+        if self._inner is not None:
+            self._inner.close()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._coroutine().__await__()
+
+    def __repr__(self) -> str:
+        file, line = self.created
+        return f"<coroutine {self.js_class}.{self.method} called at {file}:{line}>"
+
+
+class PyodideFuture(asyncio.Future[Any]):
+    """A promise in user code: a future with `then`, `catch` and `finally_`."""
+
+    awaited = False
+    created: Where = ("", 0)
+    js_class = "Promise"
+    method = ""
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        self.awaited = True
+        return super().__await__()
+
+    __iter__ = __await__
+
+    def add_done_callback(self, *args: Any, **kwargs: Any) -> None:
+        self.awaited = True
+        super().add_done_callback(*args, **kwargs)
+
+    def then(
+        self,
+        onfulfilled: Callable[[Any], Any] | None = None,
+        onrejected: Callable[[BaseException], Any] | None = None,
+    ) -> PyodideFuture:
+        """Return a promise of what the callback returns for the result or the error."""
+
+        async def chain() -> Any:
+            try:
+                result = await self
+            except Exception as error:
+                if onrejected is None:
+                    raise
+                result, callback = error, onrejected
+            else:
+                if onfulfilled is None:
+                    return result
+                callback = onfulfilled
+            return await _resolve(callback(result))
+
+        self.awaited = True
+        return promise(chain())
+
+    def catch(self, onrejected: Callable[[BaseException], Any]) -> PyodideFuture:
+        """Return a promise of the result, or of what the callback makes of the error."""
+        return self.then(None, onrejected)
+
+    def finally_(self, onfinally: Callable[[], Any]) -> PyodideFuture:
+        """Return a promise of the same outcome, after the callback ran."""
+
+        async def chain() -> Any:
+            try:
+                return await self
+            finally:
+                await _resolve(onfinally())
+
+        self.awaited = True
+        return promise(chain())
+
+    def _js_unwrap(self) -> Any:
+        from emulator.runtime.pyproxy import PyProxy
+
+        return PyProxy(self)
+
+
+PyodideFuture.__module__ = "pyodide.webloop"
+
+
+async def _resolve(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def promise(
+    work: Awaitable[Any], convert: Callable[[Any], Any] | None = None, method: str = ""
+) -> PyodideFuture:
+    """Begin `work` and return a promise of its result, passed through `convert`."""
+    started = start(work)
+    result = PyodideFuture(loop=started.get_loop())
+    result.method = method
+
+    def settle(done: asyncio.Future[Any]) -> None:
+        if result.done():
+            return
+        if done.cancelled():
+            result.cancel()
+        elif (error := done.exception()) is not None:
+            result.set_exception(error)
+        else:
+            value = done.result()
+            result.set_result(value if convert is None else convert(value))
+
+    started.add_done_callback(settle)
+    asyncio.Future.add_done_callback(result, _mark_retrieved)  # not a user who waits
+    return result

@@ -1,0 +1,571 @@
+"""`JsProxy`: JavaScript values in user code's hands.
+
+`wrap` is Pyodide's JavaScript → Python rule: strings, numbers and booleans convert, everything else
+becomes a `JsProxy`. What a proxy can do depends on the value (only an array has `len`, only a Map
+can be subscripted), so there is a class per kind of value; all of them present themselves as
+`pyodide.ffi.JsProxy`, in their type's name and so in CPython's own error texts.
+
+Over 400 lines because `wrap` and the classes need each other.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import keyword
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from datetime import datetime
+from typing import Any, cast
+
+from emulator.runtime.calls import invoke
+from emulator.runtime.js_properties import lookup, set_property
+from emulator.runtime.js_text import display, own_names
+from emulator.runtime.profile import generation
+from emulator.runtime.promises import PyodideFuture, caller, promise, track
+from emulator.runtime.pyproxy import (
+    JsBigInt,
+    PyProxy,
+    call_value,
+    iterate,
+    jsnull,
+    unwrap,
+)
+from emulator.values import (
+    UNDEFINED,
+    ArrayBuffer,
+    BigInt,
+    Function,
+    HostObject,
+    JsException,
+    JsMap,
+    JsSet,
+    Opaque,
+    RegExp,
+    TypedArray,
+    plain_number,
+    property_names,
+    type_of,
+)
+
+_ids = itertools.count(1)
+
+
+class _Meta(type):
+    """Makes every proxy class read `pyodide.ffi.JsProxy`.
+
+    CPython prints a type's C name in its errors, and `__name__` in Python code; the first is the
+    dotted name that Pyodide's type has, the second is answered here.
+    """
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _Meta:
+        namespace["__module__"] = "pyodide.ffi"
+        namespace["__qualname__"] = "JsProxy"
+        return super().__new__(mcs, "pyodide.ffi.JsProxy", bases, namespace)
+
+    @property
+    def __name__(cls) -> str:  # type: ignore[override]
+        return "JsProxy"
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError("JsProxy cannot be instantiated.")
+
+
+class JsProxy(metaclass=_Meta):
+    """A JavaScript value in Python."""
+
+    __slots__ = ("__weakref__", "_js")
+    _js: Any
+
+    def _js_unwrap(self) -> Any:
+        return self._js
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "typeof":
+            return type_of(self._js)
+        if name[:2] == "__":
+            raise AttributeError(name)
+        return _member(self._js, _unmangle(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        set_property(self._js, _unmangle(name), unwrap(value))
+
+    def __delattr__(self, name: str) -> None:
+        if isinstance(self._js, dict):
+            self._js.pop(_unmangle(name), None)
+
+    def __eq__(self, other: object) -> Any:
+        if not isinstance(other, JsProxy):
+            return NotImplemented
+        return self._js is other._js or (isinstance(self._js, PyProxy) and self._js == other._js)
+
+    def __repr__(self) -> str:
+        return display(self._js)
+
+    __str__ = __repr__
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *own_names(self._js)})
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("cannot pickle 'pyodide.ffi.JsProxy' object")
+
+    @property
+    def js_id(self) -> int:
+        """A number that is the same for proxies of the same object."""
+        return id(self._js)
+
+    def to_py(self, *, depth: int = -1, default_converter: Callable[..., Any] | None = None) -> Any:
+        """Return Python's dict, list, set or memoryview; other things stay proxies."""
+        from emulator.runtime.to_py import to_py
+
+        return to_py(self._js, depth=depth, default_converter=default_converter)
+
+    def object_keys(self) -> Any:
+        """Return `Object.keys`."""
+        return wrap(own_names(self._js))
+
+    def object_values(self) -> Any:
+        """Return `Object.values`."""
+        return wrap([lookup(self._js, name) for name in own_names(self._js)])
+
+    def object_entries(self) -> Any:
+        """Return `Object.entries`."""
+        return wrap([[name, lookup(self._js, name)] for name in own_names(self._js)])
+
+    def as_object_map(self, *, hereditary: bool = False) -> Any:
+        """Return a view of the properties that can be subscripted."""
+        return _ObjectMap(self._js, hereditary)
+
+    def as_py_json(self) -> Any:
+        """Return a view that reads like parsed JSON (Pyodide 0.28)."""
+        if generation() == 26:
+            raise AttributeError("as_py_json")
+        return _ObjectMap(self._js, True) if isinstance(self._js, dict) else self
+
+    def destroy(self) -> None:
+        """Do nothing: memory needs no care here."""
+
+
+class _Iterable(JsProxy):
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(wrap, iterate(self._js))
+
+
+class _AsyncIterable(JsProxy):
+    __slots__ = ()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for item in self._js:
+            yield wrap(item)
+
+
+class _Collection(_Iterable):
+    """Anything with a size or a length."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self._js)
+
+
+class _Array(_Collection):
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        values = self._js
+        if isinstance(key, slice):
+            return wrap(values[key])
+        if not hasattr(key, "__index__"):
+            raise TypeError(f"list indices must be integers or slices, not {type(key).__name__}")
+        try:
+            return wrap(values[key])
+        except IndexError:
+            raise IndexError(key) from None
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, slice):
+            self._js[key] = [unwrap(item) for item in value]
+            return
+        try:
+            self._js[key] = unwrap(value)
+        except IndexError:
+            raise IndexError("list assignment index out of range") from None
+
+    def __delitem__(self, key: Any) -> None:
+        del self._js[key]
+
+    def __contains__(self, value: object) -> bool:
+        return unwrap(value) in self._js
+
+    def __reversed__(self) -> Iterator[Any]:
+        return map(wrap, reversed(self._js))
+
+    def __add__(self, other: Any) -> Any:
+        return wrap(self._js + [unwrap(item) for item in other])
+
+    def append(self, value: Any) -> None:
+        self._js.append(unwrap(value))
+
+    def extend(self, values: Any) -> None:
+        self._js.extend(unwrap(value) for value in values)
+
+    def insert(self, index: int, value: Any) -> None:
+        self._js.insert(index, unwrap(value))
+
+    def pop(self, index: int = -1) -> Any:
+        return wrap(self._js.pop(index))
+
+    def remove(self, value: Any) -> None:
+        self._js.remove(unwrap(value))
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        found: int = self._js.index(unwrap(value), start, *([] if stop is None else [stop]))
+        return found
+
+    def count(self, value: Any) -> int:
+        counted: int = self._js.count(unwrap(value))
+        return counted
+
+    def reverse(self) -> None:
+        self._js.reverse()
+
+
+class _Map(_Collection):
+    __slots__ = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(wrap, self._js.keys())
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._js.get(unwrap(key), _ABSENT)
+        if found is _ABSENT:
+            raise KeyError(key)
+        return wrap(found)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._js.set(unwrap(key), unwrap(value))
+
+    def __delitem__(self, key: Any) -> None:
+        if not self._js.delete(unwrap(key)):
+            raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return bool(self._js.has(unwrap(key)))
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        found = self._js.get(unwrap(key), _ABSENT)
+        return default if found is _ABSENT else wrap(found)
+
+    keys = MutableMapping.keys
+    values = MutableMapping.values
+    items = MutableMapping.items
+    pop = MutableMapping.pop
+    update = MutableMapping.update
+    setdefault = MutableMapping.setdefault
+    popitem = MutableMapping.popitem
+
+
+class _Set(_Collection):
+    __slots__ = ()
+
+    def __contains__(self, value: object) -> bool:
+        return any(unwrap(value) == item for item in self._js)
+
+
+class _Buffer(JsProxy):
+    __slots__ = ()
+
+    def to_bytes(self) -> bytes:
+        """Return a copy as bytes."""
+        return bytes(self._js)
+
+    def to_memoryview(self) -> memoryview:
+        """Return a copy as memoryview."""
+        return to_memoryview(self._js)
+
+    def to_string(self, encoding: str | None = None) -> str:
+        """Decode the bytes; UTF-8 unless said otherwise."""
+        return bytes(self._js).decode(encoding or "utf-8")
+
+    def to_file(self, file: Any) -> None:
+        """Write the bytes to an open file."""
+        file.write(bytes(self._js))
+
+    def assign(self, source: Any) -> None:
+        """Copy a buffer of the same size into this one."""
+        memoryview(self._js.view() if isinstance(self._js, TypedArray) else self._js.data)[:] = (
+            memoryview(source)
+        )
+
+    def assign_to(self, target: Any) -> None:
+        """Copy this buffer into a writable one of the same size."""
+        memoryview(target).cast("B")[:] = bytes(self._js)
+
+
+class _TypedArray(_Buffer, _Collection):
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            part = bytes(self._js.view()[key])
+            return wrap(TypedArray(self._js.kind, ArrayBuffer(part)))
+        try:
+            return plain_number(self._js.view()[key])
+        except IndexError:
+            raise IndexError(key) from None
+
+    def __setitem__(self, key: int, value: Any) -> None:
+        set_property(self._js, str(range(len(self._js))[key]), unwrap(value))
+
+
+class _Callable(JsProxy):
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return call(self._js, args, kwargs)
+
+
+class _DoubleProxy(JsProxy):
+    """A proxy of a proxy: a Python object whose life Python controls (`create_proxy`)."""
+
+    __slots__ = ()
+
+    def unwrap(self) -> Any:
+        """Return the Python object."""
+        return self._live()
+
+    def _live(self) -> Any:
+        if self._js.destroyed:
+            raise JsException("Error", "Object has already been destroyed")
+        return self._js.obj
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "typeof":
+            return type_of(self._js)
+        obj = self._live()
+        if generation() > 26 and isinstance(obj, dict) and name in obj:
+            return obj[name]
+        if hasattr(obj, name):
+            return getattr(obj, name)
+        raise AttributeError(name)
+
+    def __repr__(self) -> str:
+        return str(self._live())
+
+    __str__ = __repr__
+
+    def destroy(self) -> None:
+        """Give the object up; every further use is an error."""
+        self._js.destroyed = True
+
+
+class _CallableDoubleProxy(_DoubleProxy):
+    __slots__ = ()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._live()(*args, **kwargs)
+
+
+_ABSENT: Any = object()
+
+
+def _host_class(cls: type[HostObject]) -> type[JsProxy]:
+    """The proxy class for instances of a host class: Pyodide goes by the methods it finds."""
+    members = cls.js_members
+    bases: list[type[JsProxy]] = []
+    namespace: dict[str, Any] = {"__slots__": ()}
+    if "get" in members and "has" in members:
+        namespace["__getitem__"] = _host_getitem
+    if "set" in members:
+        namespace["__setitem__"] = lambda self, k, v: _member(self._js, "set")(k, v)
+    if "has" in members:
+        namespace["__contains__"] = lambda self, k: _member(self._js, "has")(k)
+    if "delete" in members:
+        namespace["__delitem__"] = lambda self, k: _member(self._js, "delete")(k)
+    size = next((name for name in ("size", "length") if name in members), None)
+    if size is not None:
+        namespace["__len__"] = lambda self: int(lookup(self._js, size))
+    if hasattr(cls, "__iter__"):
+        bases.append(_Iterable)
+    if hasattr(cls, "__aiter__"):
+        bases.append(_AsyncIterable)
+    if "__call__" in vars(cls) or "__call__" in members:
+        bases.append(_Callable)
+    made: Any = _Meta("JsProxy", tuple(bases) or (JsProxy,), namespace)
+    return cast("type[JsProxy]", made)
+
+
+_host_class_of: Any = functools.cache(_host_class)
+
+
+def _host_getitem(self: JsProxy, key: Any) -> Any:
+    found = _member(self._js, "get")(key)
+    if found is None and not _member(self._js, "has")(key):
+        raise KeyError(key)
+    return found
+
+
+class _ObjectMap:
+    """Properties of an object by subscript: `as_object_map` and `as_py_json`."""
+
+    def __init__(self, value: Any, deep: bool) -> None:
+        self._value = value
+        self._deep = deep
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._value:
+            raise KeyError(key)
+        found = self._value[key]
+        return _ObjectMap(found, True) if self._deep and isinstance(found, dict) else wrap(found)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._value[key] = unwrap(value)
+
+    def __delitem__(self, key: str) -> None:
+        del self._value[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(property_names(self._value))
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._value
+
+    get = MutableMapping.get
+    keys = MutableMapping.keys
+    values = MutableMapping.values
+    items = MutableMapping.items
+
+    def _js_unwrap(self) -> Any:
+        return self._value
+
+
+def make(cls: type[JsProxy], value: Any) -> Any:
+    """Return a proxy of the class for the value."""
+    proxy = object.__new__(cls)
+    object.__setattr__(proxy, "_js", value)
+    return proxy
+
+
+def wrap(value: Any) -> Any:
+    """Return the Python value of a JavaScript one, as for the result of any `js` function."""
+    kind = type(value)
+    if kind is str or kind is bool:
+        return value
+    if kind is int:
+        return value
+    if kind is float:
+        return plain_number(value)
+    if value is UNDEFINED:
+        return None
+    if value is None:
+        return None if generation() == 26 else jsnull
+    if kind is dict:
+        return make(JsProxy, value)
+    if kind is list:
+        return make(_Array, value)
+    return _wrap_other(value)
+
+
+to_proxy = wrap
+
+
+def _wrap_other(value: Any) -> Any:
+    if isinstance(value, HostObject):
+        return make(_host_class_of(type(value)), value)
+    if isinstance(value, (JsProxy, JsException, PyodideFuture)):
+        return value
+    if isinstance(value, bytes):
+        value = TypedArray("Uint8Array", ArrayBuffer(value))
+    if isinstance(value, PyProxy):
+        return value.obj
+    if isinstance(value, BigInt):
+        return JsBigInt(value.value) if generation() == 314 else value.value
+    for kind, cls in _CLASSES:
+        if isinstance(value, kind):
+            return make(cls, value)
+    if inspect.isawaitable(value):
+        return promise(value, wrap)
+    if callable(value):
+        return make(_Callable, Function(value, getattr(value, "__name__", "")))
+    raise TypeError(f"not a JavaScript value: {type(value)}")
+
+
+_CLASSES: tuple[tuple[Any, type[JsProxy]], ...] = (
+    (Function, _Callable),
+    (Opaque, JsProxy),
+    (TypedArray, _TypedArray),
+    (ArrayBuffer, _Buffer),
+    (list, _Array),
+    (dict, JsProxy),
+    (JsMap, _Map),
+    ((set, frozenset, JsSet), _Set),
+    ((datetime, RegExp), JsProxy),
+)
+
+
+def double_proxy(obj: Any) -> Any:
+    """Return `create_proxy(obj)`."""
+    if isinstance(obj, JsProxy):
+        return obj
+    return make(_CallableDoubleProxy if callable(obj) else _DoubleProxy, PyProxy(obj))
+
+
+def _unmangle(name: str) -> str:
+    """`from_` and `finally_` are JavaScript's `from` and `finally`."""
+    bare = name.rstrip("_")
+    return name[:-1] if name[-1:] == "_" and keyword.iskeyword(bare) else name
+
+
+def _member(value: Any, name: str) -> Any:
+    found = lookup(value, name)
+    if isinstance(value, HostObject) and callable(found) and not _is_value(found):
+        return make(_Callable, Function(_HostMethod(value, name, found), name))
+    return wrap(found)
+
+
+def _is_value(found: Any) -> bool:
+    """Whether something callable is a JavaScript value already, not a method in Python."""
+    return isinstance(found, (Opaque, HostObject))
+
+
+class _HostMethod:
+    """A method of a host object; its promise is a call that must not be forgotten."""
+
+    __slots__ = ("function", "host", "name")
+
+    def __init__(self, host: HostObject, name: str, function: Callable[..., Any]) -> None:
+        self.host = host
+        self.name = name
+        self.function = function
+
+    def __call__(self, *args: Any) -> Any:
+        result = invoke(self.function, args)
+        if not inspect.isawaitable(result):
+            return result
+        future = promise(result, wrap, self.name)
+        future.js_class = self.host.js_class
+        future.created = caller()
+        track(future)
+        return future
+
+
+def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a JavaScript function from Python: keyword arguments are one trailing plain object."""
+    values = [unwrap(arg) for arg in args]
+    if kwargs:
+        values.append({name: unwrap(value) for name, value in kwargs.items()})
+    return wrap(call_value(function, *values))
+
+
+def to_memoryview(value: Any) -> memoryview:
+    """Return a copy of a buffer's elements."""
+    if isinstance(value, TypedArray):
+        copy = TypedArray(value.kind, ArrayBuffer(bytes(value)))
+        return copy.view()
+    return memoryview(bytearray(bytes(value)))

@@ -1,0 +1,215 @@
+"""What JavaScript sees of Python objects, and how values cross between the two.
+
+`unwrap` is Pyodide's Python → JavaScript rule: immutable values convert, everything else becomes a
+`PyProxy`. `to_host` goes on from there to the canonical values that the platform's classes take.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from emulator.runtime.profile import generation
+from emulator.values import (
+    SAFE,
+    UNDEFINED,
+    BigInt,
+    Function,
+    JsException,
+    Opaque,
+    ProxiedDict,
+    ProxiedList,
+    TypedArray,
+)
+
+
+class JsNull:
+    """The type of `jsnull`, JavaScript's null from Pyodide 0.28 on."""
+
+    __slots__ = ()
+    typeof = "object"
+    _instance: JsNull | None = None
+
+    def __new__(cls) -> JsNull:
+        return jsnull
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "jsnull"
+
+    def __reduce__(self) -> str:
+        return "jsnull"
+
+
+JsNull.__module__ = "pyodide.ffi"
+jsnull: Final[JsNull] = object.__new__(JsNull)
+
+
+class JsBigInt(int):
+    """An int that came from a BigInt and becomes one again (Pyodide 314)."""
+
+
+JsBigInt.__module__ = "pyodide.ffi"
+
+
+class PyProxy(Opaque):
+    """A Python object in JavaScript's hands."""
+
+    js_class = "PyProxy"
+
+    def __init__(self, obj: Any) -> None:
+        self.obj = obj
+        self.destroyed = False
+
+    @property
+    def typeof(self) -> str:  # type: ignore[override]
+        return "function" if callable(self.obj) else "object"
+
+    def clone_text(self) -> str:
+        return "function(){}" if callable(self.obj) else "[object Object]"
+
+    def to_json_value(self) -> Any:
+        if callable(self.obj):
+            return UNDEFINED
+        shown = None if generation() == 26 else visible(self.obj)
+        return {} if shown is None else shown
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PyProxy) and self.obj is other.obj
+
+    def __hash__(self) -> int:
+        return id(self.obj)
+
+
+def visible(obj: Any) -> dict[str, Any] | list[Any] | None:
+    """Return what JavaScript can list of a Python object: a dict's items, a sequence's elements."""
+    if isinstance(obj, Mapping):
+        return {str(key): unwrap(value) for key, value in obj.items()}
+    if isinstance(obj, (Sequence, bytearray, memoryview)) and not isinstance(obj, str):
+        return [unwrap(value) for value in obj]
+    return None
+
+
+def unwrap(value: Any) -> Any:
+    """Return the JavaScript value of a Python one, as for an argument of any `js` function."""
+    kind = type(value)
+    if kind is str or kind is bool or kind is float:
+        return value
+    if kind is int:
+        return value if -SAFE < value < SAFE else BigInt(value)
+    if value is None:
+        return UNDEFINED
+    if value is jsnull:
+        return None
+    return _unwrap_other(value)
+
+
+def _unwrap_other(value: Any) -> Any:
+    held = getattr(type(value), "_js_unwrap", None)
+    if held is not None:
+        return held(value)
+    if isinstance(value, JsException):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, JsBigInt):
+        return BigInt(int(value))
+    if isinstance(value, int):
+        return unwrap(int(value))
+    if isinstance(value, float):
+        return float(value)
+    return PyProxy(value)
+
+
+def to_host(value: Any) -> Any:
+    """Return the canonical value that a host object gets for a JavaScript value.
+
+    Containers stay the same objects unless something inside has to change.
+    """
+    if isinstance(value, PyProxy):
+        return _host_from_python(value)
+    if isinstance(value, TypedArray):
+        return bytes(value) if value.kind == "Uint8Array" else value
+    if type(value) is dict:
+        changed = {key: to_host(item) for key, item in value.items()}
+        return changed if any(changed[key] is not value[key] for key in value) else value
+    if type(value) is list:
+        items = [to_host(item) for item in value]
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    return value
+
+
+def _host_from_python(proxy: PyProxy) -> Any:
+    obj = proxy.obj
+    if inspect.isawaitable(obj):
+        return obj
+    if callable(obj):
+        return python_function(obj)
+    hidden = generation() == 26
+    shown = visible(obj)
+    if isinstance(shown, dict):
+        return ProxiedDict({} if hidden else {k: to_host(v) for k, v in shown.items()})
+    if shown is not None:
+        return ProxiedList(map(to_host, shown), hidden=hidden)
+    return proxy
+
+
+def python_function(function: Callable[..., Any]) -> Function:
+    """Return the canonical function for a Python one: arguments arrive as `JsProxy`."""
+    from emulator.runtime.proxies import wrap
+
+    def call(*args: Any) -> Any:
+        return to_host(unwrap(function(*map(wrap, args))))
+
+    return Function(call, getattr(function, "__name__", ""), source="function(){}")
+
+
+def call_value(function: Any, *args: Any) -> Any:
+    """Call a JavaScript function, or a Python one in JavaScript's hands, with JavaScript values."""
+    from emulator.runtime.proxies import wrap
+
+    if isinstance(function, PyProxy) and callable(function.obj):
+        return unwrap(function.obj(*map(wrap, args)))
+    if isinstance(function, Function):
+        return function.call(*(args if function.raw else map(to_host, args)))
+    raise JsException("TypeError", f"{describe(function)} is not a function")
+
+
+def describe(value: Any) -> str:
+    """Return how V8 names a value in a `TypeError`."""
+    if value is UNDEFINED:
+        return "undefined"
+    if value is None:
+        return "null"
+    return f'"{value}"' if isinstance(value, str) else "object"
+
+
+def iterate(value: Any) -> Iterable[Any]:
+    """Return JavaScript's iterator over a JavaScript value; raises `TypeError` (JsException)."""
+    from emulator.values import HostObject, JsMap, JsSet
+
+    if isinstance(value, PyProxy) and not callable(value.obj):
+        try:
+            return map(unwrap, value.obj)
+        except TypeError:
+            pass
+    if isinstance(value, JsMap):
+        return ([key, item] for key, item in value.items())
+    if isinstance(value, (str, list, set, frozenset, bytes, JsSet)):
+        return value
+    if isinstance(value, TypedArray) and value.kind != "DataView":
+        return value.view()
+    if isinstance(value, HostObject) and hasattr(value, "__iter__"):
+        return value
+    raise JsException(
+        "TypeError",
+        f"{describe(value)} is not iterable"
+        + (
+            ""
+            if value is None or value is UNDEFINED
+            else " (cannot read property Symbol(Symbol.iterator))"
+        ),
+    )

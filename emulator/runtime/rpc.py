@@ -1,0 +1,321 @@
+"""`workers.rpc`: what the SDK puts between user code and the platform's JavaScript.
+
+Arguments of a binding's method go through `python_to_rpc`, results through `python_from_rpc`, so
+that user code deals in dicts, lists and datetimes. The call itself happens when the method is
+called, not when its coroutine is awaited, and that is when a wrong argument raises.
+"""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.runtime.calls import invoke
+from emulator.runtime.host import current
+from emulator.runtime.js_properties import lookup
+from emulator.runtime.promises import BindingCall
+from emulator.runtime.proxies import JsProxy, wrap
+from emulator.runtime.pyproxy import call_value, unwrap
+from emulator.values import (
+    Function,
+    HostObject,
+    class_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+from emulator.runtime.rpc_values import JsDict, from_canonical, python_from_rpc, python_to_rpc
+from emulator.runtime.rpc_values import register_class as register_class
+from emulator.runtime.rpc_values import to_canonical as to_canonical
+
+# Values with a Python side of their own; a binding hands them out as they are.
+_PASSTHROUGH: Final = frozenset(
+    {
+        "Blob",
+        "ArrayBuffer",
+        "TypedArray",
+        "DataView",
+        "Uint8Array",
+        "Uint8ClampedArray",
+        "Int8Array",
+        "Uint16Array",
+        "Int16Array",
+        "Uint32Array",
+        "Int32Array",
+        "Float16Array",
+        "Float32Array",
+        "Float64Array",
+        "BigInt64Array",
+        "BigUint64Array",
+        "FormData",
+        "ReadableStream",
+        "URLSearchParams",
+        "Response",
+        "Headers",
+    }
+)
+
+
+class _BindingWrapper:
+    """A binding, or an object that one returned, with converted arguments and results.
+
+    Attributes are read once: the first value is kept.
+    """
+
+    _binding: Any
+
+    def __new__(cls, binding: Any) -> _BindingWrapper:
+        return binding if isinstance(binding, cls) else object.__new__(cls)
+
+    def __init__(self, binding: Any) -> None:
+        if binding is not self:
+            self._binding = binding if isinstance(binding, JsProxy) else wrap(binding)
+
+    @property
+    def _js(self) -> Any:
+        return self._binding._js_unwrap()
+
+    def _js_unwrap(self) -> Any:
+        return self._js
+
+    def _wrap_js_value(self, value: Any) -> Any:
+        if not isinstance(value, JsProxy) or class_of(unwrap(value)) in _PASSTHROUGH:
+            return value
+        if callable(value):
+            return _RpcStubWrapper(value)
+        return type(self)(value)
+
+    def _convert_result(self, result: Any) -> Any:
+        converted = from_canonical(result)
+        if type(converted) is list:
+            return [self._wrap_js_value(item) for item in converted]
+        return self._wrap_js_value(converted)
+
+    def _invoke(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str
+    ) -> Any:
+        values = [to_canonical(arg) for arg in args]
+        if kwargs:
+            values.append({key: to_canonical(value) for key, value in kwargs.items()})
+        if isinstance(function, Function):
+            result = call_value(function, *values)
+        else:
+            result = invoke(function, values)
+        if inspect.isawaitable(result):
+            return BindingCall(result, self._convert_result, class_of(self._js), name)
+        return self._convert_result(result)
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__" or name == "_binding":
+            raise AttributeError(name)
+        member = lookup(self._js, name)
+        if not callable(member) or isinstance(member, HostObject):
+            result = self._convert_result(member)
+        else:
+
+            def result(*args: Any, **kwargs: Any) -> Any:
+                return self._invoke(member, args, kwargs, name)
+
+        object.__setattr__(self, name, result)
+        return result
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int):
+            return self._convert_result(unwrap(self._binding[key]))
+        return self._convert_result(unwrap(getattr(self._binding, key)))
+
+    def __iter__(self) -> Iterator[Any]:
+        binding = self._binding
+        if not hasattr(type(binding), "__iter__"):
+            raise TypeError(f"'{class_of(self._js)}' object is not iterable")
+        for item in binding:
+            yield self._convert_result(unwrap(item))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        length = getattr(self._binding, "length", None)
+        if not isinstance(length, int):
+            raise TypeError(f"'{class_of(self._js)}' object has no len()")
+        return length
+
+
+class _RpcStubWrapper(_BindingWrapper):
+    """A function or RpcTarget that came over RPC: it may always be called, the server decides."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._invoke(self._js, args, kwargs, "call")
+
+
+class _FetcherWrapper(_BindingWrapper):
+    """A service binding: RPC methods, and `fetch` with the SDK's own signature."""
+
+    def fetch(self, *args: Any, **kwargs: Any) -> Any:
+        """Send a request to the service; see `workers.fetch`."""
+        fetch = import_module("workers").fetch
+        return fetch(*args, fetcher=self._binding.fetch, **kwargs)
+
+
+class _DurableObjectNamespaceWrapper:
+    """A namespace of durable objects: stubs are wrapped, ids are raw."""
+
+    def __init__(self, binding: Any) -> None:
+        self._binding = binding
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._binding, name)
+
+    def get(self, *args: Any, **kwargs: Any) -> _FetcherWrapper:
+        """Return the stub for an id."""
+        return _FetcherWrapper(self._binding.get(*args, **kwargs))
+
+    def getByName(self, *args: Any, **kwargs: Any) -> _FetcherWrapper:
+        """Return the stub for a name."""
+        return _FetcherWrapper(self._binding.getByName(*args, **kwargs))
+
+    def jurisdiction(self, *args: Any, **kwargs: Any) -> _DurableObjectNamespaceWrapper:
+        """Return the namespace restricted to a jurisdiction."""
+        return _DurableObjectNamespaceWrapper(self._binding.jurisdiction(*args, **kwargs))
+
+
+class _WorkflowInstanceWrapper(_BindingWrapper):
+    """An instance of a workflow; `send_event` is the SDK's own name for `sendEvent`."""
+
+    def send_event(self, *args: Any, **kwargs: Any) -> Any:
+        """Send an event to the instance."""
+        return self._invoke(lookup(self._js, "sendEvent"), args, kwargs, "sendEvent")
+
+
+class _WorkflowBindingWrapper(_BindingWrapper):
+    """A workflow: its methods return wrapped instances."""
+
+    def _instance(self, value: Any) -> Any:
+        return _WorkflowInstanceWrapper(wrap(value))
+
+    def _start(self, name: str, convert: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
+        values = [to_canonical(arg) for arg in args]
+        if kwargs:
+            values.append({key: to_canonical(value) for key, value in kwargs.items()})
+        work = invoke(lookup(self._js, name), values)
+        return BindingCall(work, convert, class_of(self._js), name)
+
+    def get(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the instance with an id."""
+        return self._start("get", self._instance, args, kwargs)
+
+    def create(self, *args: Any, **kwargs: Any) -> Any:
+        """Start an instance."""
+        return self._start("create", self._instance, args, kwargs)
+
+    def create_batch(self, *args: Any, **kwargs: Any) -> Any:
+        """Start instances."""
+        convert: Callable[[Any], Any] = lambda found: [self._instance(one) for one in found]  # noqa: E731
+        return self._start("createBatch", convert, args, kwargs)
+
+
+class _Env(HostObject):
+    """The bindings of whatever Worker runs when they are read."""
+
+    js_class = "Object"
+
+    def js_lookup(self, name: str) -> Any:
+        env = current().env
+        if name in env:
+            return env[name]
+        raise AttributeError(name)
+
+    def js_keys(self) -> list[str]:
+        return list(current().env)
+
+
+def raw_env() -> Any:
+    """Return the env as legacy code gets it: a `JsProxy` whose contents are those of the moment."""
+    return wrap(_Env())
+
+
+_WRAPPED: Final = frozenset(
+    {
+        "KvNamespace",
+        "R2Bucket",
+        "D1Database",
+        "WorkerQueue",
+        "Ai",
+        "VectorizeIndexImpl",
+        "AnalyticsEngine",
+        "AnalyticsEngineDataset",
+        "LocalAnalyticsEngineDataset",
+        "ImagesBindingImpl",
+        "HostedImagesBindingImpl",
+        "Ratelimit",
+    }
+)
+
+
+_WRAPPERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "Fetcher": _FetcherWrapper,
+    "DurableObjectNamespace": _DurableObjectNamespaceWrapper,
+    "WorkflowImpl": _WorkflowBindingWrapper,
+    **dict.fromkeys(sorted(_WRAPPED), _BindingWrapper),
+}
+
+
+class _EnvWrapper:
+    """The env: bindings are wrapped by their JavaScript class, other objects are raw `JsProxy`.
+
+    `_EnvWrapper(raw_env())` follows the Worker that runs, so that modules may keep it for good.
+    """
+
+    _env: Any
+    _known: dict[str, tuple[Any, Any]]
+
+    def __new__(cls, env: Any) -> _EnvWrapper:
+        return env if isinstance(env, cls) else object.__new__(cls)
+
+    def __init__(self, env: Any) -> None:
+        if env is not self:
+            self._env = env if isinstance(env, JsProxy) else wrap(env)
+            self._known = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:2] == "__" or name in ("_env", "_known"):
+            raise AttributeError(name)
+        raw = lookup(self._env._js_unwrap(), name)
+        known = self._known.get(name)
+        if known is not None and known[0] is raw:
+            return known[1]
+        factory = _WRAPPERS.get(class_of(raw)) if isinstance(raw, HostObject) else None
+        result = wrap(raw) if factory is None else factory(wrap(raw))
+        self._known[name] = (raw, result)
+        return result
+
+
+for _class in (
+    _BindingWrapper,
+    _RpcStubWrapper,
+    _FetcherWrapper,
+    _DurableObjectNamespaceWrapper,
+    _WorkflowInstanceWrapper,
+    _WorkflowBindingWrapper,
+    _EnvWrapper,
+):
+    _class.__module__ = "workers.rpc"
+
+
+del _class
+
+
+__all__ = [
+    "JsDict",
+    "_BindingWrapper",
+    "_DurableObjectNamespaceWrapper",
+    "_EnvWrapper",
+    "_FetcherWrapper",
+    "_RpcStubWrapper",
+    "_WorkflowBindingWrapper",
+    "_WorkflowInstanceWrapper",
+    "python_from_rpc",
+    "python_to_rpc",
+]

@@ -1,0 +1,212 @@
+"""Conversion of arguments and results between Python and the platform, as the SDK does it."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.runtime.ffi import property_key, typed_array
+from emulator.runtime.profile import generation
+from emulator.runtime.proxies import JsProxy, double_proxy, to_memoryview, wrap
+from emulator.runtime.pyproxy import PyProxy, python_function, to_host, unwrap
+from emulator.values import (
+    SAFE,
+    UNDEFINED,
+    ArrayBuffer,
+    BigInt,
+    HostObject,
+    JsException,
+    JsMap,
+    JsSet,
+    RegExp,
+    TypedArray,
+    class_of,
+    from_milliseconds,
+    plain_number,
+    to_milliseconds,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+# JavaScript class → the `workers` class for it (`Response`, `Request`, …); see `register_class`.
+_CLASSES: Final[dict[str, Callable[[Any], Any]]] = {}
+
+
+def register_class(js_class: str, factory: Callable[[Any], Any]) -> None:
+    """Make `python_from_rpc` turn instances of a JavaScript class into `factory(JsProxy)`."""
+    _CLASSES[js_class] = factory
+
+
+class JsDict(dict[str, Any]):
+    """A dict from JavaScript whose keys are attributes too.
+
+    A key with the name of a dict method (`items`, `get`) is reached by subscript only.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
+JsDict.__module__ = "workers.rpc"
+
+
+def python_to_rpc(value: Any) -> Any:
+    """Convert a Python value to JavaScript, as for an argument of a binding.
+
+    Raises `TypeError` for tuples, bytearrays, awaitables and regular expressions, anywhere inside.
+    """
+    if hasattr(type(value), "_js_unwrap"):
+        _convert_proxy(value)  # refuses what cannot be sent
+        return getattr(value, "_binding", value)
+    result = to_canonical(value)
+    return double_proxy(result.obj) if isinstance(result, PyProxy) else wrap(result)
+
+
+def to_canonical(value: Any) -> Any:
+    """Return the canonical value that the platform gets for a Python one."""
+    return _convert(value, UNDEFINED if generation() == 26 else None)
+
+
+def _convert(value: Any, null: Any) -> Any:
+    kind = type(value)
+    if kind is str or kind is bool:
+        return value
+    if kind is int:
+        return value if -SAFE < value < SAFE else BigInt(value)
+    if kind is dict or kind is JsDict:
+        return {
+            key if type(key) is str else property_key(key): _convert(item, null)
+            for key, item in value.items()
+        }
+    if kind is list:
+        return [_convert(item, null) for item in value]
+    if value is None:
+        return null
+    if kind is float or kind is bytes:
+        return value
+    return _convert_other(value, null)
+
+
+def _convert_other(value: Any, null: Any) -> Any:
+    if isinstance(value, JsException) or hasattr(type(value), "_js_unwrap"):
+        return _convert_proxy(value)
+    if isinstance(value, (tuple, bytearray)):
+        raise TypeError(f"{type(value)} cannot be sent over RPC.")
+    if isinstance(value, dict):
+        return {property_key(key): _convert(item, null) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_convert(item, null) for item in value]
+    if isinstance(value, set):
+        return JsSet(_convert(item, UNDEFINED) for item in value)
+    if inspect.isawaitable(value):
+        raise TypeError(f"Awaitable {type(value)} cannot be sent over RPC.")
+    if isinstance(value, datetime):
+        return from_milliseconds(to_milliseconds(value))
+    if isinstance(value, memoryview) or type(value).__module__ == "array":
+        return to_host(typed_array(value))
+    plain = unwrap(value)
+    return _convert_object(value) if isinstance(plain, PyProxy) else to_host(plain)
+
+
+def _convert_proxy(value: Any) -> Any:
+    held = unwrap(value)
+    if inspect.isawaitable(value):
+        raise TypeError(f"Awaitable {type(value)} cannot be sent over RPC.")
+    if isinstance(held, RegExp):
+        raise TypeError("RegExp cannot be sent over RPC.")
+    return held if isinstance(held, PyProxy) else to_host(held)
+
+
+def _convert_object(value: Any) -> Any:
+    if hasattr(value, "js_object"):
+        return to_host(unwrap(value.js_object))
+    if isinstance(value, Exception):
+        return JsException("Error", str(value))
+    if callable(value):
+        return PyProxy(value) if isinstance(value, type) else python_function(value)
+    _refuse_disabled(value)
+    return PyProxy(value)
+
+
+def _refuse_disabled(value: Any) -> None:
+    """Look through an iterable for what cannot be sent; a generator is used up by that."""
+    if isinstance(value, (str, bytes)):
+        return
+    try:
+        items = iter(value)
+    except TypeError:
+        return
+    for item in items:
+        if isinstance(item, (tuple, bytearray)):
+            raise TypeError(f"{type(item)} cannot be sent over RPC.")
+        _refuse_disabled(item)
+
+
+def python_from_rpc(obj: Any) -> Any:
+    """Convert a JavaScript value to Python, as for the result of a binding.
+
+    Objects and Maps become `JsDict`, Dates naive datetimes in UTC, buffers memoryviews, null and
+    undefined None. Instances of other classes stay `JsProxy`.
+    """
+    if isinstance(obj, (JsProxy, JsException)):
+        return from_canonical(unwrap(obj))
+    return None if unwrap(obj) is None else obj
+
+
+def from_canonical(value: Any) -> Any:
+    """Return the Python value that user code sees for a canonical one."""
+    kind = type(value)
+    if kind is str or kind is bool or kind is int:
+        return value
+    if value is None or value is UNDEFINED:
+        return None
+    if kind is float:
+        return plain_number(value)
+    if kind is dict:
+        return JsDict({key: from_canonical(item) for key, item in value.items()})
+    if kind is list:
+        return [from_canonical(item) for item in value]
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None)
+    if isinstance(value, (bytes, TypedArray, ArrayBuffer)):
+        return to_memoryview(value)
+    return _from_other(value)
+
+
+def _from_other(value: Any) -> Any:
+    if isinstance(value, JsMap):
+        return JsDict((_key(key, "dict"), from_canonical(v)) for key, v in value.items())
+    if isinstance(value, (set, frozenset, JsSet)):
+        return {_key(item, "set") for item in value}
+    if isinstance(value, dict):
+        return JsDict({key: from_canonical(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return [from_canonical(item) for item in value]
+    if isinstance(value, JsException):
+        return Exception(str(value)) if value.name == "Error" else value
+    if isinstance(value, HostObject):
+        if value.js_class == "TestController":
+            return None
+        factory = _CLASSES.get(value.js_class)
+        return wrap(value) if factory is None else factory(wrap(value))
+    return wrap(value)
+
+
+def _key(value: Any, container: str) -> Any:
+    key = from_canonical(value)
+    try:
+        hash(key)
+    except TypeError:
+        raise JsException(
+            "Error", f"Cannot use key of type {class_of(value)} as a key to a Python {container}"
+        ) from None
+    return key
