@@ -1,0 +1,249 @@
+"""A queue in a test's hand: `emulator.queues["name"]`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from emulator.clock import instant, moment
+from emulator.queues.bindings import outgoing, report_misspelt
+from emulator.queues.model import SECOND, Backlog, Batch, Delivery, Outgoing
+from emulator.queues.run import ConsumerRun, DeliveryRecord
+from emulator.runtime.host import current
+from emulator.runtime.rpc import to_canonical
+from emulator.values import UNDEFINED, JsException, decode_body
+
+if TYPE_CHECKING:
+    from emulator.caller import Caller
+    from emulator.kernel import Kernel
+    from emulator.queues.limits import Verb
+    from emulator.queues.model import Counts
+    from emulator.queues.service import Queues
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A message that waits in a queue or is in flight; `due` is when it became, or becomes,
+    available, and `attempts` the number of deliveries so far."""
+
+    id: str
+    body: Any
+    attempts: int
+    timestamp: datetime
+    due: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What a directly dispatched batch came to, under the names of queues.md 2.9 and 2.13.
+
+    `retry_batch` is `{"retry": bool, "delaySeconds": …}`, `retry_messages` a list of
+    `{"msgId": …, "delaySeconds": …}`; `delaySeconds` is there only where one was given.
+    """
+
+    outcome: str
+    ack_all: bool
+    retry_batch: Mapping[str, Any]
+    explicit_acks: list[str] = field(default_factory=list)
+    retry_messages: list[Mapping[str, Any]] = field(default_factory=list)
+    error: BaseException | None = None
+
+
+class Queue:
+    """One queue as tests use it; get it from `emulator.queues`."""
+
+    def __init__(self, queues: Queues, name: str, caller: Caller) -> None:
+        self._queues = queues
+        self._caller = caller
+        self.name = name
+
+    async def send(
+        self,
+        body: Any,
+        *,
+        contentType: str | None = None,  # noqa: N803
+        delaySeconds: float | None = None,  # noqa: N803
+    ) -> str:
+        """Send a message as a Worker would, and return its id. No fault site.
+
+        Raises `JsException` as a Worker's call does.
+        """
+        given = {"contentType": contentType, "delaySeconds": delaySeconds}
+        item = {"body": body, **{key: value for key, value in given.items() if value is not None}}
+        return (await self._send("send", [item]))[0]
+
+    async def send_batch(self, items: Iterable[Any]) -> list[str]:
+        """Send bodies, or mappings with `body` as in `sendBatch`; returns the ids."""
+        return await self._send("sendBatch", [as_item(item) for item in items])
+
+    async def _send(self, verb: Verb, items: list[Mapping[str, Any]]) -> list[str]:
+        return await self._caller.at_once(
+            f"queues[{self.name!r}].{verb}",
+            lambda: self._enter(verb, items),
+        )
+
+    def _enter(self, verb: Verb, items: list[Mapping[str, Any]]) -> list[str]:
+        """Store messages at this instant; runs inside the simulation, in the test's scope."""
+        invocation: Any = current()
+        messages = [_outgoing(invocation, item) for item in items]
+        if not messages:
+            raise JsException("TypeError", "sendBatch() requires at least one message")
+        sending = self._queues.sending
+        sending.check(self.name, verb, messages, invocation.flags)
+        sending.enter(self.name, messages, by="test")
+        return [message.id for message in messages]
+
+    @property
+    def backlog(self) -> list[Waiting]:
+        """What waits or is delayed, in order of becoming available."""
+        return [
+            Waiting(
+                item.id,
+                decode_body(item.body, item.content_type),
+                item.attempts,
+                moment(item.timestamp),
+                moment(item.due),
+            )
+            for item in self._queues.broker.pending(self.name)
+        ]
+
+    @property
+    def in_flight(self) -> list[Waiting]:
+        """What a consumer has in hand now."""
+        return [
+            Waiting(
+                message.id,
+                decode_body(message.body, message.content_type),
+                message.attempts,
+                moment(message.timestamp),
+                None,
+            )
+            for batch in self._queues.broker.in_flight(self.name)
+            for message in batch.messages
+        ]
+
+    @property
+    def deliveries(self) -> list[DeliveryRecord]:
+        """One record per message per delivery, appended when it is settled."""
+        return self._queues.deliveries[self.name]
+
+    @property
+    def _counts(self) -> Counts:
+        return self._queues.broker.counts(self.name)
+
+    @property
+    def acked(self) -> int:
+        """Messages acknowledged so far."""
+        return self._counts.acked
+
+    @property
+    def dead_lettered(self) -> int:
+        """Messages moved to the dead letter queue so far."""
+        return self._counts.dead_lettered
+
+    @property
+    def dropped(self) -> int:
+        """Messages given up without a dead letter queue so far."""
+        return self._counts.dropped
+
+    @property
+    def expired(self) -> int:
+        """Messages that outlived their retention here so far."""
+        return self._counts.expired
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The queue's and its consumer's settings, under wrangler's and the REST API's names."""
+        return self._queues.settings(self.name)
+
+    def pause(self) -> None:
+        """Stop deliveries; sends are accepted and messages age."""
+        self._queues.pause(self.name)
+
+    def resume(self) -> None:
+        """Deliver again."""
+        self._queues.resume(self.name)
+
+    def purge(self) -> None:
+        """Delete all that waits or is delayed."""
+        self._queues.purge(self.name)
+
+    async def dispatch(self, items: Iterable[Any]) -> BatchResult:
+        """Call the consumer's handler directly: nothing is queued, background work is awaited.
+
+        Items are bodies, or mappings with `body` and if wanted `id`, `attempts`, `timestamp` (an
+        aware datetime). Raises `LookupError` for a queue without a consumer.
+        """
+        messages = [as_item(item) for item in items]
+        run: ConsumerRun = await self._caller.at_once(
+            f"queues[{self.name!r}].dispatch",
+            lambda: self._start(messages),
+        )
+        return _batch_result(run)
+
+    def _start(self, items: list[Mapping[str, Any]]) -> asyncio.Future[ConsumerRun]:
+        """Call the handler with these messages; resolves when all its work is done."""
+        worker = self._queues.consumers.get(self.name)
+        if worker is None:
+            raise LookupError(f"queue {self.name!r} has no consumer to dispatch to")
+        kernel = worker.kernel
+        deliveries = [_delivery(kernel, index, item) for index, item in enumerate(items)]
+        batch = Batch(0, self.name, tuple(deliveries), kernel.now, Backlog(0, 0, None))
+        run = ConsumerRun(worker.isolate, batch)
+        done = kernel.loop.create_future()
+        run.on_end = lambda: done.set_result(run)
+        run.on_killed = lambda: _cut_off(run, done)
+        run.start(run.consume())
+        return done
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name}: {len(self.backlog)} waiting or delayed>"
+
+
+def as_item(item: Any) -> Mapping[str, Any]:
+    """A message as `sendBatch` takes it: a mapping with `body`, or a bare body."""
+    return item if isinstance(item, Mapping) and "body" in item else {"body": item}
+
+
+def _outgoing(invocation: Any, item: Mapping[str, Any]) -> Outgoing:
+    report_misspelt(invocation, item)
+    values = {key: to_canonical(value) for key, value in item.items()}
+    content_type = values.get("contentType", UNDEFINED)
+    return outgoing(invocation, values.get("body", UNDEFINED), content_type, values)
+
+
+def _delivery(kernel: Kernel, index: int, item: Mapping[str, Any]) -> Delivery:
+    body = outgoing(cast("Any", current()), to_canonical(item["body"]), "v8", {})
+    sent: datetime | None = item.get("timestamp")
+    return Delivery(
+        index,
+        item.get("id", body.id),
+        body.body,
+        body.content_type,
+        instant(sent) if sent is not None else kernel.now,
+        item.get("attempts", 1),
+    )
+
+
+def _cut_off(run: ConsumerRun, done: asyncio.Future[ConsumerRun]) -> None:
+    run.outcome = "canceled"
+    done.set_result(run)
+
+
+def _batch_result(run: ConsumerRun) -> BatchResult:
+    record = run.record
+    return BatchResult(
+        outcome=run.outcome,
+        ack_all=record.ack_all,
+        retry_batch={"retry": record.retry_batch, **_seconds(record.retry_batch_delay)},
+        explicit_acks=list(record.acks),
+        retry_messages=[{"msgId": id, **_seconds(delay)} for id, delay in record.retries.items()],
+        error=run.error,
+    )
+
+
+def _seconds(delay: int | None) -> dict[str, int]:
+    return {} if delay is None else {"delaySeconds": delay // SECOND}

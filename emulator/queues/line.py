@@ -1,0 +1,367 @@
+"""One queue's messages, in the containers that keep every step cheap.
+
+The rules are in `emulator.queues.broker`, whose transitions are the only callers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from emulator.queues.model import Backlog, Counts, Delivery, Pending, QueueRules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from emulator.queues.model import ConsumerRules, Instant, Record
+
+# The places of a message.
+WAITING, DELAYED, IN_FLIGHT, GONE = range(4)
+
+# How many gone messages are not worth letting go of.
+_SLACK: Final = 64
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A stored message; `attempts` counts deliveries, `available` is when it joins the line."""
+
+    seq: int
+    id: str
+    body: bytes
+    content_type: str
+    timestamp: Instant
+    attempts: int
+    available: Instant
+    entered: Instant
+    is_copy: bool = False
+    place: int = DELAYED
+
+
+_visible = attrgetter(*Pending._fields[:-1], "available")
+_stored_of = attrgetter(*Pending._fields[:-1], "available", "entered", "is_copy")
+
+
+def pending_of(message: Message) -> Pending:
+    """The message as those who look see it."""
+    return Pending(*_visible(message))
+
+
+def delivery_of(message: Message, attempts: int) -> Delivery:
+    """The message as its consumer gets it."""
+    m = message
+    return Delivery(m.seq, m.id, m.body, m.content_type, m.timestamp, attempts)
+
+
+class Flight(NamedTuple):
+    """A batch in the hands of a consumer."""
+
+    started: Instant
+    messages: list[Message]
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """One queue's messages, each in the containers that its place asks for.
+
+    `waiting` is the line; an expired message stays in it, GONE, until it is met. `delayed` holds
+    messages by due time and `dues` is a heap of these times, some of which may have no messages
+    left. `ages` is everything in order of entry, which retention counts from.
+    """
+
+    rules: QueueRules
+    held: bool | None = None  # paused or resumed by hand
+
+    waiting: deque[Message] = field(default_factory=deque)
+    visible: int = 0
+    visible_bytes: int = 0
+    delayed: dict[Instant, list[Message]] = field(default_factory=dict)
+    dues: list[Instant] = field(default_factory=list)
+    hidden: int = 0
+    in_flight: dict[int, Flight] = field(default_factory=dict)
+    flying: int = 0
+    ages: deque[Message] = field(default_factory=deque)
+
+    next_seq: int = 1
+    next_number: int = 1
+    taken: Instant = 0
+    # freed[n]: when there were last n batches in flight and one of them ended.
+    freed: dict[int, Instant] = field(default_factory=dict)
+
+    entered: int = 0
+    delivered: int = 0
+    acked: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0
+    expired: int = 0
+    purged: int = 0
+
+    @property
+    def paused(self) -> bool:
+        """Whether deliveries are stopped."""
+        return self.rules.paused if self.held is None else self.held
+
+    # Entering and becoming available.
+
+    def enter(self, messages: list[Message], now: Instant) -> None:
+        """Store new messages, whose numbers go on from `next_seq`."""
+        self.ages.extend(messages)
+        self.next_seq += len(messages)
+        self.entered += len(messages)
+        self.put(messages, now)
+
+    def put(self, messages: list[Message], now: Instant) -> None:
+        """Line up the messages that are available, hold the others until they are."""
+        self.promote(now)
+        ready = [message for message in messages if message.available <= now]
+        self._line_up(ready)
+        if len(ready) < len(messages):
+            for message in messages:
+                if message.available > now:
+                    self.hold(message)
+
+    def promote(self, now: Instant) -> None:
+        """Line up what has become due."""
+        while self.dues and self.dues[0] <= now:
+            due = self.delayed.pop(heappop(self.dues), None)
+            if due is not None:
+                self.hidden -= len(due)
+                self._line_up(due)
+
+    def _line_up(self, messages: list[Message]) -> None:
+        size = 0
+        for message in messages:
+            message.place = WAITING
+            size += len(message.body)
+        self.waiting.extend(messages)
+        self.visible += len(messages)
+        self.visible_bytes += size
+
+    def hold(self, message: Message) -> None:
+        """Keep a message out of the line until it is available."""
+        message.place = DELAYED
+        self.hidden += 1
+        together = self.delayed.get(message.available)
+        if together is None:
+            self.delayed[message.available] = [message]
+            heappush(self.dues, message.available)
+        else:
+            together.append(message)
+
+    # Taking and landing.
+
+    def head(self, size: int) -> list[Message]:
+        """The first `size` in line, each id once: copies never meet in one batch."""
+        if self.visible == len(self.waiting):
+            first = list(islice(self.waiting, size))
+            if len({message.id for message in first}) == len(first):
+                return first
+        by_id: dict[str, Message] = {}
+        for message in self.waiting:
+            if message.place == WAITING:
+                by_id.setdefault(message.id, message)
+                if len(by_id) == size:
+                    break
+        return list(by_id.values())
+
+    def take(self, number: int, seqs: Sequence[int], now: Instant) -> None:
+        """Move these messages from the line into a flight."""
+        self.promote(now)
+        messages = self._pull(seqs)
+        size = 0
+        for message in messages:
+            message.place = IN_FLIGHT
+            message.attempts += 1
+            size += len(message.body)
+        self.visible -= len(messages)
+        self.visible_bytes -= size
+        self.flying += len(messages)
+        self.delivered += len(messages)
+        self.in_flight[number] = Flight(now, messages)
+        self.next_number = number + 1
+        self.taken = now
+
+    def _pull(self, seqs: Sequence[int]) -> list[Message]:
+        popleft = self.waiting.popleft
+        messages = [popleft() for _ in seqs]
+        if [message.seq for message in messages] == seqs:
+            return messages
+        # Shuffled, cut, or with a copy or an expired message in between.
+        self.waiting.extendleft(reversed(messages))
+        wanted = dict.fromkeys(seqs, None)
+        found: dict[int, Message] = {}
+        passed = []
+        while len(found) < len(wanted):
+            message = popleft()
+            if message.seq in wanted:
+                found[message.seq] = message
+            elif message.place == WAITING:
+                passed.append(message)
+        self.waiting.extendleft(reversed(passed))
+        return [found[seq] for seq in seqs]
+
+    def land(self, number: int, now: Instant) -> list[Message]:
+        """End a flight; its messages are gone unless they are put back."""
+        self.freed[len(self.in_flight)] = now
+        messages = self.in_flight.pop(number).messages
+        for message in messages:
+            message.place = GONE
+        self.flying -= len(messages)
+        return messages
+
+    # Leaving without a delivery.
+
+    def aged(self, now: Instant) -> list[Message]:
+        """The messages whose retention is over, those in flight left out."""
+        entered = now - self.rules.retention
+        found = []
+        for message in self.ages:
+            if message.entered > entered:
+                break
+            if message.place <= DELAYED:
+                found.append(message)
+        return found
+
+    def remove(self, seqs: set[int]) -> None:
+        """Forget these messages, which are among the oldest."""
+        dues: dict[Instant, None] = {}
+        left = len(seqs)
+        for message in self.ages if left else ():
+            if message.seq in seqs:
+                if message.place == WAITING:
+                    self.visible -= 1
+                    self.visible_bytes -= len(message.body)
+                else:
+                    self.hidden -= 1
+                    dues[message.available] = None
+                message.place = GONE
+                left -= 1
+                if not left:
+                    break
+        if left:
+            raise ValueError(f"{left} of the messages {sorted(seqs)} are not stored")
+        for due in dues:
+            together = [message for message in self.delayed.pop(due) if message.place != GONE]
+            if together:
+                self.delayed[due] = together
+        self.trim()
+
+    def clear(self) -> None:
+        """Forget everything but what is in flight."""
+        self.purged += self.visible + self.hidden
+        self.waiting.clear()
+        self.delayed.clear()
+        self.dues.clear()
+        self.visible = self.visible_bytes = self.hidden = 0
+        self.ages = deque(message for message in self.ages if message.place == IN_FLIGHT)
+
+    def trim(self) -> None:
+        """Let go of messages that are gone: the first ones, or all when they are the most."""
+        ages = self.ages
+        while ages and ages[0].place == GONE:
+            ages.popleft()
+        if len(ages) > 2 * (self.visible + self.hidden + self.flying) + _SLACK:
+            self.ages = deque(message for message in ages if message.place != GONE)
+        while self.waiting and self.waiting[0].place == GONE:
+            self.waiting.popleft()
+
+    # Looking.
+
+    def ready_at(self, consumer: ConsumerRules, allowed: int, now: Instant) -> Instant | None:
+        """When a batch is ready, given that fewer than `allowed` are in flight."""
+        missing = consumer.max_batch_size - self.visible
+        if missing <= 0:
+            return now
+        first = self._first().available if self.visible else next(self._coming(), None)
+        if first is None:
+            return None
+        since = max(first, self.taken, self.freed.get(allowed, 0))
+        ready = since + consumer.max_batch_timeout
+        for due in self._coming():
+            missing -= len(self.delayed[due])
+            if due >= ready or missing <= 0:
+                ready = min(ready, due)
+                break
+        return max(now, ready)
+
+    def _first(self) -> Message:
+        return next(message for message in self.waiting if message.place == WAITING)
+
+    def _coming(self) -> Iterator[Instant]:
+        """The due times of delayed messages in order, reading no more of the heap than asked."""
+        dues, last = self.dues, None
+        ahead = [(dues[0], 0)] if dues else []
+        while ahead:
+            due, index = heappop(ahead)
+            for child in (2 * index + 1, 2 * index + 2):
+                if child < len(dues):
+                    heappush(ahead, (dues[child], child))
+            if due != last and due in self.delayed:
+                last = due
+                yield due
+
+    def backlog(self) -> Backlog:
+        """What is in line (1.3)."""
+        oldest = self._first().timestamp if self.visible else None
+        return Backlog(self.visible, self.visible_bytes, oldest)
+
+    def stored(self) -> Iterator[Message]:
+        """What is waiting or delayed, in order of becoming available."""
+        yield from (message for message in self.waiting if message.place == WAITING)
+        for due in sorted(self.delayed):
+            yield from self.delayed[due]
+
+    def find(self, id: str) -> Message | None:
+        """The stored message of this id that entered last, copies being second choice.
+
+        A scan, which is for faults good enough.
+        """
+        newest_first = [m for m in reversed(self.ages) if m.id == id and m.place != GONE]
+        return min(newest_first, key=attrgetter("is_copy"), default=None)
+
+    def counts(self) -> Counts:
+        """How many messages met which end."""
+        return Counts(*attrgetter(*Counts._fields)(self))
+
+    # Snapshots.
+
+    def dump(self) -> Record:
+        """The whole state, without the settings."""
+        return [
+            self.rules.name,
+            self.held,
+            self.next_seq,
+            self.next_number,
+            self.taken,
+            [list(item) for item in sorted(self.freed.items())],
+            list(self.counts()),
+            [list(_stored_of(message)) for message in self.stored()],
+            [
+                [number, started, [list(_stored_of(message)) for message in messages]]
+                for number, (started, messages) in self.in_flight.items()
+            ],
+        ]
+
+    def load(self, dumped: Record) -> None:
+        """Take over a state that `dump` gave."""
+        _, self.held, self.next_seq, self.next_number, self.taken, *rest = dumped
+        freed, counts, stored, flights = rest
+        self.freed = dict(freed)
+        for name, count in zip(Counts._fields, counts, strict=True):
+            setattr(self, name, count)
+        messages = [Message(*item) for item in stored]
+        # All as delayed: the next instant the queue hears of lines up what is due.
+        for message in messages:
+            self.hold(message)
+        for number, started, items in flights:
+            flying = [Message(*item) for item in items]
+            for message in flying:
+                message.place = IN_FLIGHT
+            self.in_flight[number] = Flight(started, flying)
+            self.flying += len(flying)
+            messages += flying
+        self.ages = deque(sorted(messages, key=attrgetter("seq")))

@@ -1,0 +1,153 @@
+"""Messages on their way in: what a `send` does when its turn comes, and the faults on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from emulator.faults.sites import site_name
+from emulator.queues.bindings import metrics
+from emulator.queues.limits import Refused, Verb, as_error, check
+from emulator.values import JsException
+
+if TYPE_CHECKING:
+    from emulator.invocation import Invocation
+    from emulator.kernel import Kernel
+    from emulator.queues.model import Backlog, Outgoing
+
+Copies = list[tuple[str, int]]
+"""Copies of messages to make: id and delay in microseconds."""
+
+
+class Sending:
+    """The way into the queues of one emulator."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        *,
+        is_checked: Callable[[str], bool],
+        store: Callable[[str, Sequence[Outgoing], Copies], None],
+        backlog: Callable[[str], Backlog],
+        default_delay: Callable[[str], int],
+    ) -> None:
+        self._kernel = kernel
+        self._default_delay = default_delay
+        self._is_checked = is_checked
+        self._store = store
+        self._backlog = backlog
+
+    def send(
+        self, queue: str, verb: Verb, messages: list[Outgoing], invocation: Invocation
+    ) -> asyncio.Future[object]:
+        """Take serialised messages; the send takes effect when its turn comes.
+
+        Its future never resolves where the platform would not make the call any more.
+        """
+        loop = self._kernel.loop
+        answer = loop.create_future()
+        loop.kernel_soon(self._perform, queue, verb, messages, invocation, answer)
+        return answer
+
+    def _perform(
+        self,
+        queue: str,
+        verb: Verb,
+        messages: list[Outgoing],
+        invocation: Invocation,
+        answer: asyncio.Future[object],
+    ) -> None:
+        if not self._takes_effect(invocation):
+            return
+        try:
+            self.check(queue, verb, messages, invocation.flags)
+        except JsException as refused:
+            _reject(answer, refused)
+            return
+        action = self._meet_send(queue, invocation)
+        lost = JsException("Error", f"Queue {verb} failed: Internal Server Error")
+        if action == "crash_before":
+            invocation.isolate.worker.crash()
+            return
+        if action == "fail":
+            _reject(answer, lost)
+            return
+        before = metrics(self._backlog(queue))
+        self.enter(queue, messages, by=invocation.subject)
+        if action == "crash_after":
+            invocation.isolate.worker.crash()
+        elif action == "lose_reply":
+            _reject(answer, lost)
+        elif not answer.done():
+            answer.set_result(before)
+
+    def check(
+        self, queue: str, verb: Verb, messages: Sequence[Outgoing], flags: frozenset[str]
+    ) -> None:
+        """Raise the `JsException` a caller gets for messages the service refuses (1.12, 1.13)."""
+        profile = self._kernel.profile
+        if not self._is_checked(queue):
+            return
+        try:
+            check(verb, messages, profile)
+        except Refused as refused:
+            raise as_error(refused, verb, profile, flags) from None
+
+    def _takes_effect(self, invocation: Invocation) -> bool:
+        """Whether production would still make this call.
+
+        One that nothing waits for may be dropped when the handler returns (1.17); the local
+        runtime was seen to make it (recording queue_send_not_awaited).
+        """
+        if invocation.dead:
+            return False
+        return self._kernel.profile == "miniflare" or invocation.waited_for
+
+    def _meet_send(self, queue: str, invocation: Invocation) -> str:
+        if invocation.is_test:
+            return ""
+        faults = self._kernel.faults.meet(
+            site_name("send", queue),
+            in_request=invocation.in_request,
+            retried=invocation.retried,
+        )
+        if not faults:
+            return ""
+        invocation.struck = True
+        return faults[0].action
+
+    def enter(self, queue: str, messages: Sequence[Outgoing], *, by: str) -> None:
+        """Let messages enter a queue at this instant."""
+        for message in messages:
+            self._kernel.record("send", f"queue {queue}", id=message.id, by=by)
+        admitted, copies = self.admit(queue, messages)
+        self._store(queue, admitted, copies)
+
+    def admit(self, queue: str, messages: Sequence[Outgoing]) -> tuple[list[Outgoing], Copies]:
+        """Apply the faults of `message.<queue>`; return what enters, and the copies to make."""
+        admitted, copies = [], []
+        site = site_name("message", queue)
+        for message in messages:
+            entering: Outgoing | None = message
+            for fault in self._kernel.faults.meet(site, retried=True):
+                if fault.action == "drop":
+                    entering = None
+                elif fault.action == "delay":
+                    entering = self._later(queue, message, fault.argument or 0)
+                elif fault.action == "duplicate":
+                    copies.append((message.id, fault.argument or 0))
+            if entering is not None:
+                admitted.append(entering)
+        return admitted, copies
+
+    def _later(self, queue: str, message: Outgoing, delay: int) -> Outgoing:
+        """The message, held back by this much more than it would have been."""
+        own = self._default_delay(queue) if message.delay is None else message.delay
+        return message._replace(delay=own + delay)
+
+
+def _reject(answer: asyncio.Future[object], error: Exception) -> None:
+    if not answer.done():
+        answer.set_exception(error)
+        answer.exception()  # not awaiting it is a finding of its own

@@ -1,0 +1,142 @@
+"""The queues of one emulator: the broker, and the ways in and out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from emulator.queues.bindings import WorkerQueue
+from emulator.queues.broker import Broker
+from emulator.queues.dispatch import Dispatch
+from emulator.queues.model import SECOND, Backlog, Outgoing, QueueRules
+from emulator.queues.sending import Copies, Sending
+
+if TYPE_CHECKING:
+    from emulator.isolate import Worker
+    from emulator.kernel import Kernel
+    from emulator.queues.run import DeliveryRecord
+
+
+class Queues:
+    """Queues with their consumers; what tests see of one is `control.Queue`."""
+
+    def __init__(self, kernel: Kernel, rules: Sequence[QueueRules]) -> None:
+        self._kernel = kernel
+        self._rules = rules
+        self.broker = Broker(rules, kernel.profile)
+        self.consumers: dict[str, Worker] = {}
+        self.sending = Sending(
+            kernel,
+            is_checked=self._is_checked,
+            store=self._store,
+            backlog=self._backlog,
+            default_delay=lambda queue: self.broker.rules(queue).delivery_delay,
+        )
+        self._dispatch = Dispatch(kernel, self.broker, self.consumers, admit=self.sending.admit)
+        kernel.pending.append(self._describe_pending)
+
+    def binding(self, queue: str) -> WorkerQueue:
+        """The producer binding of a queue."""
+        return WorkerQueue(partial(self.sending.send, queue), partial(self._backlog, queue))
+
+    @property
+    def deliveries(self) -> dict[str, list[DeliveryRecord]]:
+        """What was delivered and settled, by queue."""
+        return self._dispatch.deliveries
+
+    def _is_checked(self, queue: str) -> bool:
+        """Whether the service checks what is sent: the local one not without a consumer (1.12)."""
+        return self._kernel.profile == "production" or queue in self.consumers
+
+    def _store(self, queue: str, messages: Sequence[Outgoing], copies: Copies) -> None:
+        now = self._kernel.now
+        if messages:
+            self.broker.send(queue, messages, now)
+        for message, delay in copies:
+            self.broker.duplicate(queue, message, now, delay)
+        self._dispatch.arm(queue)
+
+    def _backlog(self, queue: str) -> Backlog:
+        return self.broker.backlog(queue, self._kernel.now)
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def rebuild(self, snapshot: Any, records: Sequence[Any]) -> None:
+        """Start again from stored state; what was in flight is lost, and delivered again."""
+        self.broker = Broker(self._rules, self._kernel.profile)
+        self._dispatch.stop(self.broker)
+        if snapshot is not None:
+            self.broker.restore(snapshot)
+        self.broker.replay(records)
+        for recovered in self.broker.recover(self._kernel.now):
+            for item in recovered.settled:
+                self._kernel.record(item.outcome, f"queue {recovered.queue}", id=item.id)
+        self._dispatch.arm_all()
+
+    def reset(self) -> None:
+        """Forget all messages and deliveries."""
+        for deliveries in self.deliveries.values():
+            deliveries.clear()
+        self.rebuild(None, [])
+
+    # -- in a test's hand ------------------------------------------------------------------------
+
+    def pause(self, queue: str) -> None:
+        """Stop deliveries."""
+        self.broker.pause(queue, self._kernel.now)
+        self._kernel.record("pause", f"queue {queue}")
+        self._dispatch.arm(queue)
+
+    def resume(self, queue: str) -> None:
+        """Deliver again."""
+        self.broker.resume(queue, self._kernel.now)
+        self._kernel.record("resume", f"queue {queue}")
+        self._dispatch.arm(queue)
+
+    def purge(self, queue: str) -> None:
+        """Delete all that waits or is delayed."""
+        purged = self.broker.purge(queue, self._kernel.now)
+        self._kernel.record("purge", f"queue {queue}", messages=len(purged))
+        self._dispatch.arm(queue)
+
+    def settings(self, queue: str) -> dict[str, Any]:
+        """The settings of a queue and its consumer, in seconds."""
+        rules = self.broker.rules(queue)
+        found: dict[str, Any] = {
+            "delivery_delay": rules.delivery_delay // SECOND,
+            "message_retention_period": rules.retention // SECOND,
+            "delivery_paused": self.broker.paused(queue),
+        }
+        consumer = rules.consumer
+        if consumer is not None:
+            found |= {
+                "max_batch_size": consumer.max_batch_size,
+                "max_batch_timeout": consumer.max_batch_timeout / SECOND,
+                "max_retries": consumer.max_retries,
+                "retry_delay": consumer.retry_delay // SECOND,
+                "dead_letter_queue": consumer.dead_letter_queue,
+                "max_concurrency": consumer.max_concurrency,
+            }
+        return found
+
+    def unconsumed(self) -> list[str]:
+        """Queues that messages were sent to and that nobody consumes; dead letter queues, which
+        tests look into, are not counted."""
+        graves = {
+            rules.consumer.dead_letter_queue for rules in self._rules if rules.consumer is not None
+        }
+        return [
+            queue
+            for queue in self.broker.queues
+            if queue not in self.consumers and queue not in graves and self.broker.pending(queue)
+        ]
+
+    def _describe_pending(self) -> list[str]:
+        lines = []
+        for queue in self.broker.queues:
+            waiting = len(self.broker.pending(queue))
+            flying = sum(len(batch.messages) for batch in self.broker.in_flight(queue))
+            if waiting or flying:
+                lines.append(f"queue {queue}: {waiting} waiting or delayed, {flying} in flight")
+        return lines
