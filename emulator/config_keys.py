@@ -216,7 +216,8 @@ def check(section: Section, keys: Mapping[str, _Kind]) -> None:
 def binding_names(section_of: Callable[[str], Section]) -> Iterator[tuple[str, str]]:
     """Yield each name a Worker's `env` is to have, with what wrangler calls such a binding."""
     for key, binding_type in _BINDING_TYPES.items():
-        for name in _names(key, section_of(key).values.get(key)):
+        value = section_of(key).values.get(key)
+        for name in _names(key, value) if value is not None else ():
             if isinstance(name, str):
                 yield name, binding_type
 

@@ -116,7 +116,7 @@ class Faults:
         """
         read = [fault for each in faults for fault in parse_plan(str(each))]
         seeds = [f.argument for f in (*self.plan, *read) if f.site == SCHEDULE]
-        if len(seeds) > 1:
+        if len(dict.fromkeys(seeds)) > 1:
             raise PlanError(f"a plan has one schedule, and this would be a second: {read[-1]}")
         self._planned += [_Planned(fault, self._counts.get(fault.site, 0)) for fault in read]
         self._seed = seeds[0] if seeds else None

@@ -1,0 +1,163 @@
+"""Rules of the house that a reader of one file cannot check: determinism and layers."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PACKAGE = Path(__file__).parent.parent / "emulator"
+_MODULES = sorted(_PACKAGE.rglob("*.py"))
+
+# What would make two runs differ: the real clock and the process's own randomness.
+_FORBIDDEN_CALLS = {
+    "time.time",
+    "time.time_ns",
+    "time.monotonic",
+    "time.perf_counter",
+    "datetime.now",
+    "datetime.utcnow",
+    "datetime.today",
+    "date.today",
+    "random.random",
+    "random.randint",
+    "random.choice",
+    "random.shuffle",
+    "uuid.uuid4",
+    "os.urandom",
+}
+# Where one is right, and why.
+_ALLOWED_CALLS = {
+    ("runtime/web/blob.py", "time.time_ns"): "runs in a Worker, where it is virtual",
+    ("runtime/js_builtins.py", "datetime.now"): "JavaScript's Date, in a Worker too",
+}
+# Folder order is the file system's own; results must be sorted.
+_UNORDERED = {"os.listdir", "os.scandir", "glob.glob", "iterdir", "rglob", "glob"}
+
+# Low to high; a module imports at run time only from its own layer and lower ones.
+_LAYERS = (
+    ("errors", "immortal", "scope", "clock", "durations", "registry", "outer"),
+    ("location", "foreign", "secrets", "values", "trace", "logs", "findings", "background"),
+    ("faults", "store", "loop", "tasks", "unawaited", "threads", "adaptations", "pump"),
+    ("runtime", "config", "surroundings", "wallclock", "importer", "capture", "entrypoints"),
+    ("kernel", "invocation", "isolate", "caller"),
+    ("bindings", "queues", "ingress", "cron", "client"),
+    ("durability", "emulator"),
+    ("pytest_plugin", "pytest_arguments", "pytest_report", "pytest_guard"),
+)
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(_PACKAGE).as_posix()
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        head = _dotted(node.value)
+        return f"{head}.{node.attr}" if head else node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _calls(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield _dotted(node.func), node.lineno
+
+
+def _sorted_calls(tree: ast.AST) -> set[int]:
+    """Lines inside a call of `sorted`, or that only ask whether there is one."""
+    lines: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and _dotted(node.func) in ("sorted", "any"):
+            lines.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return lines
+
+
+@pytest.mark.parametrize("path", _MODULES, ids=_name)
+def test_no_module_asks_the_real_clock_or_for_real_randomness(path: Path) -> None:
+    used = [
+        f"{call} at line {line}"
+        for call, line in _calls(ast.parse(path.read_text()))
+        if call in _FORBIDDEN_CALLS and (_name(path), call) not in _ALLOWED_CALLS
+    ]
+    assert not used
+
+
+@pytest.mark.parametrize("path", _MODULES, ids=_name)
+def test_no_module_reads_a_folder_unsorted(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    sorted_lines = _sorted_calls(tree)
+    used = [
+        f"{call} at line {line}"
+        for call, line in _calls(tree)
+        if call.rpartition(".")[2] in _UNORDERED and line not in sorted_lines
+    ]
+    assert not used
+
+
+@pytest.mark.parametrize("path", _MODULES, ids=_name)
+def test_no_module_iterates_over_a_set_display(path: Path) -> None:
+    loops = (ast.For, ast.comprehension)
+    used = [
+        node.iter.lineno
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, loops) and isinstance(node.iter, (ast.Set, ast.SetComp))
+    ]
+    assert not used
+
+
+def _run_time_imports(body: list[ast.stmt]) -> Iterator[str]:
+    """The emulator's modules that these statements import when the module is loaded."""
+    for statement in body:
+        if isinstance(statement, ast.If) and "TYPE_CHECKING" in ast.dump(statement.test):
+            continue
+        if isinstance(statement, ast.ImportFrom) and statement.module:
+            parts = statement.module.split(".")
+            if parts[0] != "emulator":
+                continue
+            yield from parts[1:2] or [alias.name for alias in statement.names]
+
+
+def _layer(module: str) -> int | None:
+    return next((index for index, layer in enumerate(_LAYERS) if module in layer), None)
+
+
+@pytest.mark.parametrize("path", _MODULES, ids=_name)
+def test_arrows_point_down(path: Path) -> None:
+    own = _layer(path.relative_to(_PACKAGE).parts[0].removesuffix(".py"))
+    if own is None:
+        pytest.skip("not in the table of layers")
+    upwards = [
+        name
+        for name in _run_time_imports(ast.parse(path.read_text()).body)
+        if (layer := _layer(name)) is not None and layer > own
+    ]
+    assert not upwards
+
+
+def test_products_do_not_import_each_other() -> None:
+    for path in sorted((_PACKAGE / "queues").rglob("*.py")):
+        names = set(_run_time_imports(ast.parse(path.read_text()).body))
+        assert not names & {"workflows", "objects"}, _name(path)
+
+
+def test_pure_parts_import_no_asyncio_time_random_or_files() -> None:
+    pure = ["queues/broker.py", "queues/line.py", "queues/verdict.py", "queues/model.py"]
+    for name in pure:
+        tree = ast.parse((_PACKAGE / name).read_text())
+        imported = {
+            alias.name.split(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        } | {
+            (node.module or "").split(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+        }
+        assert not imported & {"asyncio", "time", "random", "os", "pathlib", "threading"}, name
