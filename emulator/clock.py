@@ -39,5 +39,7 @@ class Clock:
     def move_to(self, at: int) -> None:
         """Move forward to `at`; time never runs backwards."""
         if at < self.now:
-            raise ValueError(f"the clock is at {moment(self.now)}, it cannot go back to {moment(at)}")
+            raise ValueError(
+                f"the clock is at {moment(self.now)}, it cannot go back to {moment(at)}"
+            )
         self.now = at

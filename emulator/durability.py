@@ -6,53 +6,74 @@ snapshot and the records since, settle as lost what was in flight, go on.
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import TYPE_CHECKING
 
-from emulator.store import Store
 from emulator.store.memory import MemoryStore
 from emulator.store.records import Record
 
 if TYPE_CHECKING:
+    from emulator.store import Store
+    from os import PathLike
     from emulator.kernel import Kernel
     from emulator.queues.service import Queues
 
 _QUEUES = "queues"
+# The clock's records and snapshot are [virtual now, how many processes opened the file].
 _CLOCK = "clock"
-# Records after which the state is written as a whole.
+# Records after which the state is written as a whole, unless that is longer.
 _COMPACT_EVERY = 10_000
 
 
 class Durability:
-    """Connects the state machines to their store."""
+    """Connects the state machines to their store.
+
+    A store that cannot write raises `StateError`, to the caller whose call was to become durable.
+    What it did not take is kept and tried again at the next commit.
+    """
 
     def __init__(self, kernel: Kernel, queues: Queues, path: str | PathLike[str] | None) -> None:
         self._kernel = kernel
         self._queues = queues
-        self._path = path
+        self._keeps_time = path is not None
+        self._opened = 1
+        self._uncommitted = False
         self._store: Store = _open(path)
         kernel.on_commit(self.commit)
 
     def commit(self) -> None:
         """Make durable what changed since the last time."""
         records = self._queues.broker.take_records()
-        if not records:
-            return
-        self._store.append([Record(_QUEUES, record) for record in records])
-        if self._path is not None:
-            self._store.append([Record(_CLOCK, [self._kernel.now])])
+        if records:
+            self._store.append([Record(_QUEUES, record) for record in records])
+            self._uncommitted = True
+        if self._uncommitted:
+            self._write()
+
+    def _write(self) -> None:
+        if self._keeps_time:
+            self._store.append([Record(_CLOCK, self._time())])
         self._store.commit()
-        if self._store.record_count > _COMPACT_EVERY:
+        self._uncommitted = False
+        count = self._store.record_count
+        if count > _COMPACT_EVERY and count > self._queues.stored:
             self._compact()
 
     def recover(self) -> None:
-        """Take over what the store has, at the start; the clock goes on where it stood."""
+        """Take over what the store has, at the start.
+
+        The clock goes on where it stood. Random values do not start again from the seed, or ids
+        that are in use would be given twice.
+        """
         loaded = self._store.load()
-        times = [record.payload[0] for record in loaded.records if record.product == _CLOCK]  # type: ignore[index]
+        times = [record.payload for record in loaded.records if record.product == _CLOCK]
         if loaded.snapshot is not None and _CLOCK in loaded.snapshot:
-            times.append(loaded.snapshot[_CLOCK][0])  # type: ignore[index]
-        self._kernel.clock.now = max([self._kernel.clock.start, *times])
+            times.insert(0, loaded.snapshot[_CLOCK])
+        if times:
+            now, self._opened = times[-1][0], times[-1][1] + 1
+            self._kernel.go_on(max(now, self._kernel.clock.start), self._opened)
         self.restart()
+        if self._keeps_time:
+            self._write()
 
     def restart(self) -> None:
         """Rebuild the platform's state from the store."""
@@ -70,12 +91,21 @@ class Durability:
         self._compact()
 
     def close(self) -> None:
-        """Commit and let go of the file."""
-        self.commit()
-        self._store.close()
+        """Commit, the present time included, and let go of the file."""
+        try:
+            self.commit()
+            if self._keeps_time:
+                self._write()
+        finally:
+            self._store.close()
 
     def _compact(self) -> None:
-        self._store.compact({_QUEUES: self._queues.broker.snapshot(), _CLOCK: [self._kernel.now]})
+        snapshot = {_QUEUES: self._queues.broker.snapshot(), _CLOCK: self._time()}
+        self._store.compact(snapshot)
+        self._uncommitted = False
+
+    def _time(self) -> list[int]:
+        return [self._kernel.now, self._opened]
 
 
 def _open(path: str | PathLike[str] | None) -> Store:

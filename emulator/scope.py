@@ -6,9 +6,11 @@ the scope it was made in; those of a dead scope never run again, which is all th
 
 from __future__ import annotations
 
-import asyncio
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 class Scope:

@@ -43,10 +43,12 @@ _UNORDERED = {"os.listdir", "os.scandir", "glob.glob", "iterdir", "rglob", "glob
 _LAYERS = (
     ("errors", "immortal", "scope", "clock", "durations", "registry", "outer"),
     ("location", "foreign", "secrets", "values", "trace", "logs", "findings", "background"),
-    ("faults", "store", "loop", "tasks", "unawaited", "threads", "adaptations", "pump"),
+    ("compatibility", "config_keys", "dotenv", "section", "queue_config", "worker_config"),
+    ("wrangler", "handles"),
+    ("faults", "store", "loop", "tasks", "unawaited", "refusals", "adaptations", "pump"),
     ("runtime", "config", "surroundings", "wallclock", "importer", "capture", "entrypoints"),
     ("kernel", "invocation", "isolate", "caller"),
-    ("bindings", "queues", "ingress", "cron", "client"),
+    ("bindings", "queues", "ingress", "response_body", "cron", "client"),
     ("durability", "emulator"),
     ("pytest_plugin", "pytest_arguments", "pytest_report", "pytest_guard"),
 )
@@ -130,8 +132,9 @@ def _layer(module: str) -> int | None:
 @pytest.mark.parametrize("path", _MODULES, ids=_name)
 def test_arrows_point_down(path: Path) -> None:
     own = _layer(path.relative_to(_PACKAGE).parts[0].removesuffix(".py"))
-    if own is None:
-        pytest.skip("not in the table of layers")
+    if _name(path) == "__init__.py":
+        return  # its names are loaded when they are asked for
+    assert own is not None, "a module without a place in the table of layers"
     upwards = [
         name
         for name in _run_time_imports(ast.parse(path.read_text()).body)

@@ -275,7 +275,7 @@ CLONED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("value", CLONED, ids=repr)
+@pytest.mark.parametrize("value", CLONED)
 def test_structured_clone_keeps_the_type(value: Any) -> None:
     """Rule 2.6 of queues.md: v8 bodies."""
     assert from_v8(to_v8(value)) == value

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.clock import instant, moment
-from emulator.queues.bindings import outgoing, report_misspelt
-from emulator.queues.model import SECOND, Backlog, Batch, Delivery, Outgoing
+from emulator.queues import options
+from emulator.queues.bindings import batch_message, one_message
+from emulator.queues.model import SECOND, Backlog, Batch, Delivery, Outgoing, Result
+from emulator.queues.plain import plain_body
 from emulator.queues.run import ConsumerRun, DeliveryRecord
 from emulator.runtime.host import current
 from emulator.runtime.rpc import to_canonical
-from emulator.values import UNDEFINED, JsException, decode_body
+from emulator.values import JsException
 
 if TYPE_CHECKING:
+    import asyncio
+    from datetime import datetime
+
     from emulator.caller import Caller
     from emulator.kernel import Kernel
     from emulator.queues.limits import Verb
-    from emulator.queues.model import Counts
+    from emulator.queues.model import Counts, Duration
     from emulator.queues.service import Queues
 
 
@@ -64,8 +67,8 @@ class Queue:
         self,
         body: Any,
         *,
-        contentType: str | None = None,  # noqa: N803
-        delaySeconds: float | None = None,  # noqa: N803
+        contentType: str | None = None,
+        delaySeconds: float | None = None,
     ) -> str:
         """Send a message as a Worker would, and return its id. No fault site.
 
@@ -76,8 +79,11 @@ class Queue:
         return (await self._send("send", [item]))[0]
 
     async def send_batch(self, items: Iterable[Any]) -> list[str]:
-        """Send bodies, or mappings with `body` as in `sendBatch`; returns the ids."""
-        return await self._send("sendBatch", [as_item(item) for item in items])
+        """Send bodies, or mappings with `body` as in `sendBatch`; returns the ids.
+
+        Raises `ValueError` for a mapping with `body` and keys that `sendBatch` does not know.
+        """
+        return await self._send("sendBatch", [_as_item(item, options.MESSAGE) for item in items])
 
     async def _send(self, verb: Verb, items: list[Mapping[str, Any]]) -> list[str]:
         return await self._caller.at_once(
@@ -88,7 +94,7 @@ class Queue:
     def _enter(self, verb: Verb, items: list[Mapping[str, Any]]) -> list[str]:
         """Store messages at this instant; runs inside the simulation, in the test's scope."""
         invocation: Any = current()
-        messages = [_outgoing(invocation, item) for item in items]
+        messages = [_outgoing(verb, invocation, item) for item in items]
         if not messages:
             raise JsException("TypeError", "sendBatch() requires at least one message")
         sending = self._queues.sending
@@ -102,7 +108,7 @@ class Queue:
         return [
             Waiting(
                 item.id,
-                decode_body(item.body, item.content_type),
+                plain_body(item.body, item.content_type),
                 item.attempts,
                 moment(item.timestamp),
                 moment(item.due),
@@ -116,7 +122,7 @@ class Queue:
         return [
             Waiting(
                 message.id,
-                decode_body(message.body, message.content_type),
+                plain_body(message.body, message.content_type),
                 message.attempts,
                 moment(message.timestamp),
                 None,
@@ -175,9 +181,10 @@ class Queue:
         """Call the consumer's handler directly: nothing is queued, background work is awaited.
 
         Items are bodies, or mappings with `body` and if wanted `id`, `attempts`, `timestamp` (an
-        aware datetime). Raises `LookupError` for a queue without a consumer.
+        aware datetime) and `contentType` (default `v8`, which keeps the most). Raises `LookupError`
+        for a queue without a consumer.
         """
-        messages = [as_item(item) for item in items]
+        messages = [_as_item(item, _DELIVERED) for item in items]
         run: ConsumerRun = await self._caller.at_once(
             f"queues[{self.name!r}].dispatch",
             lambda: self._start(messages),
@@ -192,58 +199,64 @@ class Queue:
         kernel = worker.kernel
         deliveries = [_delivery(kernel, index, item) for index, item in enumerate(items)]
         batch = Batch(0, self.name, tuple(deliveries), kernel.now, Backlog(0, 0, None))
-        run = ConsumerRun(worker.isolate, batch)
         done = kernel.loop.create_future()
-        run.on_end = lambda: done.set_result(run)
-        run.on_killed = lambda: _cut_off(run, done)
-        run.start(run.consume())
+        ConsumerRun(worker.isolate, batch).begin(over=done.set_result)
         return done
 
     def __repr__(self) -> str:
         return f"<Queue {self.name}: {len(self.backlog)} waiting or delayed>"
 
 
-def as_item(item: Any) -> Mapping[str, Any]:
+# What `dispatch` takes of a message.
+_DELIVERED = ("body", "id", "attempts", "timestamp", "contentType")
+
+
+def _as_item(item: Any, known: tuple[str, ...]) -> Mapping[str, Any]:
     """A message as `sendBatch` takes it: a mapping with `body`, or a bare body."""
-    return item if isinstance(item, Mapping) and "body" in item else {"body": item}
+    if not isinstance(item, Mapping) or "body" not in item:
+        return {"body": item}
+    unknown = [str(key) for key in item if key not in known and key not in options.MISSPELT]
+    if unknown:
+        raise ValueError(
+            f"a mapping with the key 'body' is a message, not a body, and {', '.join(unknown)} is "
+            f"none of a message's keys ({', '.join(known)}); write {{'body': ...}} around a body"
+        )
+    return item
 
 
-def _outgoing(invocation: Any, item: Mapping[str, Any]) -> Outgoing:
-    report_misspelt(invocation, item)
-    values = {key: to_canonical(value) for key, value in item.items()}
-    content_type = values.get("contentType", UNDEFINED)
-    return outgoing(invocation, values.get("body", UNDEFINED), content_type, values)
+def _outgoing(verb: Verb, invocation: Any, item: Mapping[str, Any]) -> Outgoing:
+    given = {key: to_canonical(value) for key, value in item.items()}
+    if verb == "send":
+        return one_message(invocation, given)
+    return batch_message(invocation, given, None)
 
 
 def _delivery(kernel: Kernel, index: int, item: Mapping[str, Any]) -> Delivery:
-    body = outgoing(cast("Any", current()), to_canonical(item["body"]), "v8", {})
+    given = {"body": item["body"], "contentType": item.get("contentType", "v8")}
+    message = _outgoing("sendBatch", cast("Any", current()), given)
     sent: datetime | None = item.get("timestamp")
     return Delivery(
         index,
-        item.get("id", body.id),
-        body.body,
-        body.content_type,
+        item.get("id", message.id),
+        message.body,
+        message.content_type,
         instant(sent) if sent is not None else kernel.now,
         item.get("attempts", 1),
     )
 
 
-def _cut_off(run: ConsumerRun, done: asyncio.Future[ConsumerRun]) -> None:
-    run.outcome = "canceled"
-    done.set_result(run)
-
-
 def _batch_result(run: ConsumerRun) -> BatchResult:
-    record = run.record
+    # A run that was cut off recorded nothing that counts.
+    result = run.result or Result()
     return BatchResult(
         outcome=run.outcome,
-        ack_all=record.ack_all,
-        retry_batch={"retry": record.retry_batch, **_seconds(record.retry_batch_delay)},
-        explicit_acks=list(record.acks),
-        retry_messages=[{"msgId": id, **_seconds(delay)} for id, delay in record.retries.items()],
+        ack_all=result.ack_all,
+        retry_batch={"retry": result.retry_batch, **_seconds(result.retry_batch_delay)},
+        explicit_acks=list(result.explicit_acks),
+        retry_messages=[{"msgId": id, **_seconds(delay)} for id, delay in result.retries.items()],
         error=run.error,
     )
 
 
-def _seconds(delay: int | None) -> dict[str, int]:
+def _seconds(delay: Duration | None) -> dict[str, int]:
     return {} if delay is None else {"delaySeconds": delay // SECOND}

@@ -1,45 +1,58 @@
 """Messages on their way out: timers, deliveries to consumers, and what becomes of them.
 
-Each queue has one timer, whatever waits in it. A delivery is a `ConsumerRun`; when that has ended,
-its result is settled with the broker. The faults of `batch.<queue>` strike here.
+Each queue has one timer, whatever waits in it. A delivery is a `ConsumerRun`; when its result is
+final, it is settled with the broker. The faults of `batch.<queue>` strike here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from emulator.clock import moment
+from emulator.errors import WorkerLoadError
 from emulator.faults.sites import site_name
 from emulator.findings import Finding
-from emulator.queues.model import LOST, SECOND
+from emulator.logs import Log
+from emulator.queues.model import LOST, Result
+from emulator.queues.plain import plain_body
 from emulator.queues.run import ConsumerRun, DeliveryRecord
-from emulator.values import decode_body
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from emulator.faults import Fault
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
     from emulator.loop import Timer
     from emulator.queues.broker import Broker
-    from emulator.queues.model import Batch, Outgoing, Result, Settled
+    from emulator.queues.model import Batch, Delivery, Duration, Instant, Outgoing, Settled
     from emulator.queues.sending import Copies
 
-# How long a consumer may take for a batch (3.8).
-_WALL_TIME = 15 * 60 * SECOND
+
+def _reversed(messages: Sequence[Delivery]) -> Sequence[Delivery]:
+    return messages[::-1]
 
 
-def _reversed(messages: Sequence[Any]) -> list[Any]:
-    return list(reversed(messages))
+def _first_half(messages: Sequence[Delivery]) -> Sequence[Delivery]:
+    return messages[: (len(messages) + 1) // 2]
 
 
-def _first_half(messages: Sequence[Any]) -> list[Any]:
-    return list(messages[: (len(messages) + 1) // 2])
-
-
+# What faults do to the messages about to be delivered.
 _ARRANGE = {"shuffle": _reversed, "split": _first_half}
-_BATCH_ACTIONS = frozenset({"crash_before", "lose_ack", "fail", "timeout", *_ARRANGE})
+_ENDINGS = frozenset({"crash_before", "fail", "timeout", "lose_ack"})
+_ACTIONS = _ENDINGS | _ARRANGE.keys()
+
+# What the local runtime logs of a failed delivery (3.11).
+_LOCAL_LOG = {
+    "retry": ("debug", 'Retrying message "{id}" on queue "{queue}"...'),
+    "lost": ("debug", 'Retrying message "{id}" on queue "{queue}"...'),
+    "dead_letter": (
+        "warn",
+        'Moving message "{id}" on queue "{queue}" to dead letter queue "{grave}" after {times}...',
+    ),
+    "dropped": ("warn", 'Dropped message "{id}" on queue "{queue}" after {times}!'),
+}
 
 
 class Dispatch:
@@ -61,7 +74,7 @@ class Dispatch:
         self._expiries: dict[str, Timer] = {}
         self.deliveries: dict[str, list[DeliveryRecord]] = {name: [] for name in broker.queues}
 
-    # -- timers ------------------------------------------------------------------------------------
+    # -- timers ----------------------------------------------------------------------------------
 
     def arm_all(self) -> None:
         """Set the timers of all queues, after a start or a restart."""
@@ -75,173 +88,185 @@ class Dispatch:
         self._set(self._expiries, queue, self._broker.expires_at(queue), self._expire, passive=True)
 
     def _set(
-        self, timers: dict[str, Timer], queue: str, due: int | None, then: Any, *, passive: bool
+        self,
+        timers: dict[str, Timer],
+        queue: str,
+        due: Instant | None,
+        then: Callable[[str], None],
+        *,
+        passive: bool,
     ) -> None:
+        if due is not None:
+            due = max(due, self._kernel.now)
         timer = timers.get(queue)
         if timer is not None:
-            if timer.due == due and not timer.cancelled():
+            if timer.due == due:
                 return
             timer.cancel()
             del timers[queue]
         if due is not None:
             owner = f"queue {queue}: {'expiry' if passive else 'the next batch'}"
-            at = max(due, self._kernel.now)
             timers[queue] = self._kernel.loop.kernel_at(
-                at, partial(then, queue), owner=owner, passive=passive
+                due, partial(then, queue), owner=owner, passive=passive
             )
 
     def _expire(self, queue: str) -> None:
         self._expiries.pop(queue, None)
-        for message in self._broker.expire(queue, self._kernel.now):
-            self._kernel.record("expired", f"queue {queue}", id=message.id)
+        self._drop_expired(queue)
         self.arm(queue)
 
-    def stop(self, broker: Broker) -> None:
-        """Cancel the timers and go on with another broker."""
+    def _drop_expired(self, queue: str) -> None:
+        for message in self._broker.expire(queue, self._kernel.now):
+            self._kernel.record("expired", f"queue {queue}", id=message.id)
+
+    def go_on_with(self, broker: Broker) -> None:
+        """Cancel the timers and take another broker; `arm_all` then."""
         for timer in (*self._timers.values(), *self._expiries.values()):
             timer.cancel()
         self._timers.clear()
         self._expiries.clear()
         self._broker = broker
 
-    # -- deliveries --------------------------------------------------------------------------------
+    def recover(self) -> None:
+        """Settle as lost what was in flight when the platform itself went down."""
+        started = {
+            (queue, flight.number): flight.started
+            for queue in self._broker.queues
+            for flight in self._broker.in_flight(queue)
+        }
+        for queue, number, settled in self._broker.recover(self._kernel.now):
+            for item in settled:
+                self._record(queue, number, started[queue, number], item, None)
+                self._report_dropped(queue, item)
+
+    # -- deliveries ------------------------------------------------------------------------------
 
     def _deliver(self, queue: str) -> None:
         self._timers.pop(queue, None)
-        due = self._broker.wake_at(queue, self._kernel.now)
-        if due is None or due > self._kernel.now:
-            self.arm(queue)
-            return
-        worker = self._consumers[queue]
-        faults = self._meet_batch(queue)
-        arrange = _ARRANGE.get(next((f.action for f in faults if f.action in _ARRANGE), ""))
-        batch = self._broker.next_batch(queue, self._kernel.now, arrange=arrange)
-        if batch is None:
-            self.arm(queue)
-            return
-        ending = next((f.action for f in faults if f.action not in _ARRANGE), "")
-        self._hand_over(worker, batch, ending, struck=bool(faults))
+        self._drop_expired(queue)
+        faults: list[Fault] = []
+        batch = self._broker.next_batch(
+            queue, self._kernel.now, arrange=partial(self._arrange, queue, faults)
+        )
+        if batch is not None:
+            ending = next((fault.action for fault in faults if fault.action in _ENDINGS), "")
+            self._hand_over(batch, ending, struck=bool(faults))
         self.arm(queue)
 
-    def _meet_batch(self, queue: str) -> tuple[Fault, ...]:
-        rules = self._broker.rules(queue).consumer
-        size = min(
-            rules.max_batch_size if rules else 1,
-            self._broker.backlog(queue, self._kernel.now).count,
-        )
-        available = _BATCH_ACTIONS if size > 1 else _BATCH_ACTIONS - _ARRANGE.keys()
-        return self._kernel.faults.meet(
+    def _arrange(
+        self, queue: str, faults: list[Fault], messages: Sequence[Delivery]
+    ) -> Sequence[Delivery]:
+        """Meet the faults of the batch that these messages are about to become."""
+        available = _ACTIONS if len(messages) > 1 else _ENDINGS
+        faults += self._kernel.faults.meet(
             site_name("batch", queue), retried=True, available=available
         )
+        for fault in faults:
+            if fault.action in _ARRANGE:
+                messages = _ARRANGE[fault.action](messages)
+        return messages
 
-    def _hand_over(self, worker: Worker, batch: Batch, action: str, *, struck: bool) -> None:
-        kernel = self._kernel
-        kernel.record(
+    def _hand_over(self, batch: Batch, ending: str, *, struck: bool) -> None:
+        worker = self._consumers[batch.queue]
+        self._kernel.record(
             "batch",
             f"queue {batch.queue} #{batch.number}",
             worker=worker.name,
             messages=[f"{message.id}#{message.attempts}" for message in batch.messages],
         )
-        if action == "crash_before":
+        if ending == "crash_before":
             worker.crash()
-            self._settle(batch, LOST, None)
+            self._settle(batch, LOST, None, struck=True)
             return
-        run = ConsumerRun(worker.isolate, batch)
+        try:
+            run = ConsumerRun(worker.isolate, batch, fault=ending)
+        except WorkerLoadError as error:
+            self._log(batch.queue, "error", str(error))
+            self._settle(batch, Result("exception"), error, struck=struck)
+            return
         run.struck = struck
-        run.retried = any(
-            message.attempts <= self._retries(batch.queue) for message in batch.messages
-        )
-        limit = kernel.loop.kernel_at(
-            kernel.now + _WALL_TIME, partial(self._out_of_time, run), owner="a consumer's wall time"
-        )
-        run.on_end = partial(self._ended, run, action, limit)
-        run.on_killed = partial(self._killed, run, limit)
-        run.start(self._consume(run))
-        if action == "timeout":
-            kernel.loop.kernel_soon(self._hang, run)
+        run.retried = self._will_repeat(batch)
+        run.begin(report=self._reported)
 
-    async def _consume(self, run: ConsumerRun) -> None:
-        await run.consume()
-        if run.result_at_return:
-            self._report(run, run.record.result(run.outcome))
+    def _will_repeat(self, batch: Batch) -> bool:
+        """Whether the platform delivers a message of the batch again, should it fail."""
+        rules = self._broker.rules(batch.queue).consumer
+        retries = rules.max_retries if rules is not None else 0
+        return any(message.attempts <= retries for message in batch.messages)
 
-    def _ended(self, run: ConsumerRun, action: str, limit: Timer) -> None:
-        limit.cancel()
-        if action in ("lose_ack", "fail"):
-            outcome = LOST if action == "lose_ack" else run.record.result("exception")
-            self._report(run, outcome)
-        else:
-            self._report(run, run.record.result(run.outcome))
+    def _reported(self, run: ConsumerRun) -> None:
+        self._settle(run.batch, run.result, run.error, struck=run.struck)
 
-    def _killed(self, run: ConsumerRun, limit: Timer) -> None:
-        limit.cancel()
-        self._report(run, LOST)
-
-    def _hang(self, run: ConsumerRun) -> None:
-        """The fault `timeout`: the handler goes no further than its first await."""
-        if not run.ended:
-            run.suspend()
-
-    def _out_of_time(self, run: ConsumerRun) -> None:
-        """Past its wall time a run is cut off, without a line of it running (3.8)."""
-        run.log("error", f"{run.event} exceeded its wall time of 15 minutes")
-        run.kill()
-
-    def _report(self, run: ConsumerRun, result: Result | None) -> None:
-        if not run.settled:
-            run.settled = True
-            self._settle(run.batch, result, run.error)
-
-    def _settle(self, batch: Batch, result: Result | None, error: BaseException | None) -> None:
-        kernel, queue = self._kernel, batch.queue
-        copies: list[tuple[str, str, int]] = []
-        settled = self._broker.settle(batch, result, kernel.now, admit=partial(self._bury, copies))
+    def _settle(
+        self, batch: Batch, result: Result | None, error: BaseException | None, *, struck: bool
+    ) -> None:
+        now, queue = self._kernel.now, batch.queue
+        copies: list[tuple[str, str, Duration]] = []
+        settled = self._broker.settle(batch, result, now, admit=partial(self._bury, copies))
         for item in settled:
-            self._record(batch, item, error)
+            self._record(queue, batch.number, batch.started, item, error)
+            if not struck:
+                self._report_dropped(queue, item)
         for grave, message, delay in copies:
-            self._broker.duplicate(grave, message, kernel.now, delay)
+            self._broker.duplicate(grave, message, now, delay)
         self.arm(queue)
-        rules = self._broker.rules(queue).consumer
-        if rules is not None and rules.dead_letter_queue is not None:
-            self.arm(rules.dead_letter_queue)
+        grave_or_none = self._grave(queue)
+        if grave_or_none is not None:
+            self.arm(grave_or_none)
 
     def _bury(
-        self, copies: list[tuple[str, str, int]], grave: str, messages: Sequence[Outgoing]
+        self, copies: list[tuple[str, str, Duration]], grave: str, messages: Sequence[Outgoing]
     ) -> list[Outgoing]:
         """The faults of messages that enter a dead letter queue."""
         admitted, made = self._admit(grave, messages)
         copies += [(grave, message, delay) for message, delay in made]
         return admitted
 
-    def _record(self, batch: Batch, item: Settled, error: BaseException | None) -> None:
-        kernel, queue = self._kernel, batch.queue
-        self.deliveries[queue].append(
+    def _grave(self, queue: str) -> str | None:
+        rules = self._broker.rules(queue).consumer
+        return rules.dead_letter_queue if rules is not None else None
+
+    # -- what is kept of them --------------------------------------------------------------------
+
+    def _record(
+        self, queue: str, batch: int, started: Instant, item: Settled, error: BaseException | None
+    ) -> None:
+        kernel = self._kernel
+        self.deliveries.setdefault(queue, []).append(
             DeliveryRecord(
-                at=moment(batch.started),
+                at=moment(started),
                 settled=moment(kernel.now),
                 id=item.id,
-                body=decode_body(item.body, item.content_type),
+                body=plain_body(item.body, item.content_type),
                 attempt=item.attempts,
-                batch=batch.number,
+                batch=batch,
                 outcome=item.outcome,
                 error=error,
             )
         )
         kernel.record(item.outcome, f"queue {queue}", id=item.id, attempt=item.attempts)
-        if item.outcome == "dropped":
-            text = (
-                f'Dropped message "{item.id}" on queue "{queue}" after {item.attempts} failed '
-                f"attempt{'s' if item.attempts > 1 else ''}!"
-            )
-            self._find("message_dropped", text, queue)
+        if kernel.profile == "miniflare" and item.outcome in _LOCAL_LOG:
+            level, text = _LOCAL_LOG[item.outcome]
+            self._log(queue, level, self._describe(text, queue, item))
 
-    def _retries(self, queue: str) -> int:
-        rules = self._broker.rules(queue).consumer
-        return rules.max_retries if rules is not None else 0
-
-    def _find(self, code: str, message: str, queue: str) -> None:
-        kernel = self._kernel
-        worker = self._consumers[queue].name if queue in self._consumers else ""
-        kernel.findings.add(
-            Finding(code, message, moment(kernel.now), None, worker, f"queue {queue}")
+    def _report_dropped(self, queue: str, item: Settled) -> None:
+        if item.outcome != "dropped":
+            return
+        text = self._describe(_LOCAL_LOG["dropped"][1], queue, item)
+        name, at = self._consumer_name(queue), moment(self._kernel.now)
+        self._kernel.findings.add(
+            Finding("message_dropped", text, at, None, name, f"queue {queue}")
         )
+
+    def _consumer_name(self, queue: str) -> str | None:
+        worker = self._consumers.get(queue)
+        return worker.name if worker is not None else None
+
+    def _describe(self, text: str, queue: str, item: Settled) -> str:
+        times = f"{item.attempts} failed attempt{'s' if item.attempts > 1 else ''}"
+        return text.format(id=item.id, queue=queue, grave=self._grave(queue), times=times)
+
+    def _log(self, queue: str, level: str, text: str) -> None:
+        kernel, name = self._kernel, self._consumer_name(queue)
+        kernel.logs.append(Log(moment(kernel.now), name or "", level, text))
+        kernel.record("log", f"queue {queue}", level=level, text=text)

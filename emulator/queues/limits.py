@@ -1,18 +1,26 @@
-"""What a send must keep to, and the texts in which the service refuses it (queues.md 1.9 to 1.14)."""
+"""What a send must keep to, and the texts in which the service refuses it (1.9 to 1.14).
+
+Numbers such as 1.9 are rules of the reference on Cloudflare Queues.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from emulator.queues.model import Outgoing, Profile
+from emulator.queues.model import SECOND, Outgoing, Profile
 from emulator.values import JsException
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _EXPOSED = "queue_expose_error_codes"
 _MESSAGE_BYTES = 128_000
 _BATCH_COUNT = 100
 _BATCH_BYTES = {"production": 256_000, "miniflare": 288_000}
-_MOST_DELAY = 86_400_000_000
+_MOST_DELAY = 86_400 * SECOND
+# The status text of an answer that does not say more.
+_NO_CAUSE = "Internal Server Error"
+_UNKNOWN = "Unknown Internal Error (15000)"
 
 Verb = Literal["send", "sendBatch"]
 
@@ -34,8 +42,17 @@ def check(verb: Verb, messages: Sequence[Outgoing], profile: Profile) -> None:
         _check_batch(messages, profile)
     for message in messages:
         if message.delay is not None and not 0 <= message.delay <= _MOST_DELAY:
-            # Miniflare means to explain, but its answer cannot be sent (1.9).
-            raise Refused("Internal Server Error", 10203 if verb == "send" else 10202)
+            raise _bad_delay(message.delay, verb, profile)
+
+
+def _bad_delay(delay: int, verb: Verb, profile: Profile) -> Refused:
+    code = 10203 if verb == "send" else 10202
+    if profile == "miniflare":
+        # It means to explain, but its answer cannot be sent (1.9).
+        return Refused(_NO_CAUSE, code)
+    # Production's own text is unknown.
+    most = _MOST_DELAY // SECOND
+    return Refused(f"message delay of {delay // SECOND} s is not between 0 and {most} s", code)
 
 
 def _check_size(size: int, text: str) -> None:
@@ -64,5 +81,12 @@ def as_error(refused: Refused, verb: Verb, profile: Profile, flags: frozenset[st
         return JsException("Error", f"Queue {verb} failed: {refused.cause}")
     if profile == "miniflare":
         # The local service sends neither cause nor code.
-        return JsException("Error", "Unknown Internal Error (15000)")
+        return JsException("Error", _UNKNOWN)
     return JsException("Error", f"{refused.cause} ({refused.code})")
+
+
+def internal_error(verb: Verb, flags: frozenset[str]) -> JsException:
+    """What the caller sees when the service fails (1.13)."""
+    if _EXPOSED in flags:
+        return JsException("Error", _UNKNOWN)
+    return JsException("Error", f"Queue {verb} failed: {_NO_CAUSE}")

@@ -7,18 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
-from emulator.location import format_error
-from emulator.queues.bindings import BatchRecord, MessageBatch
+from emulator.location import caller, format_error
+from emulator.queues.bindings import QueueController
+from emulator.queues.model import LOST, SECOND
+from emulator.queues.record import BatchRecord
 from emulator.runtime.proxies import wrap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from emulator.background import BackgroundTask
     from emulator.isolate import Isolate
-    from emulator.queues.model import Batch
+    from emulator.loop import Timer
+    from emulator.queues.model import Batch, Result
 
 _RESULT_AT_RETURN = "queue_consumer_no_wait_for_wait_until"
+# How long a consumer may take for a batch (3.8).
+_WALL_TIME = 15 * 60 * SECOND
+_NO_HANDLER = (
+    "Received a QueueEvent but we lack a handler for QueueEvents. "
+    "Did you remember to export a queue() function?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,47 +53,124 @@ class DeliveryRecord:
 class ConsumerRun(Invocation):
     """One call of a consumer's `queue` handler.
 
-    Its outcome is `ok` only if the handler and all its background work succeed (queues.md 2.11);
-    with a compatibility flag the handler alone decides.
+    Its outcome is `ok` only if the handler and all its background work succeed (2.11); with a
+    compatibility flag the handler alone decides, and the result is final when it returns. After
+    `_WALL_TIME` it is cut off, without a line of it running, and its result is lost.
+
+    `fault` is the action of a fault that decides how it ends: `fail`, `lose_ack` or `timeout`.
     """
 
-    def __init__(self, isolate: Isolate, batch: Batch) -> None:
-        name = f"queue {batch.queue} #{batch.number}"
-        super().__init__(isolate, name)
+    def __init__(self, isolate: Isolate, batch: Batch, *, fault: str = "") -> None:
+        super().__init__(isolate, f"queue {batch.queue} #{batch.number}")
         self.batch = batch
         self.limit = None  # the wall time of the whole run counts instead
-        self.record = BatchRecord(self._warn)
         self.outcome = "ok"
         self.error: BaseException | None = None
+        self.result: Result | None = LOST
         self.settled = False
+        self._fault = fault
+        self._record = BatchRecord(self._warn)
+        self._report: Callable[[ConsumerRun], None] = _nothing
+        self._over: Callable[[ConsumerRun], None] = _nothing
+        self._wall: Timer | None = None
+
+    def begin(
+        self,
+        *,
+        report: Callable[[ConsumerRun], None] | None = None,
+        over: Callable[[ConsumerRun], None] | None = None,
+    ) -> None:
+        """Call the handler.
+
+        `report` is called once, when `result` is final, and `over` when nothing of the run goes on.
+        """
+        loop = self.kernel.loop
+        self._report, self._over = report or _nothing, over or _nothing
+        self._wall = loop.kernel_at(
+            self.kernel.now + _WALL_TIME, self._expire, owner="a consumer's wall time"
+        )
+        self.on_end, self.on_killed = self._ended, self._cut_off
+        self.start(self._run())
+        if self._fault == "timeout":
+            # The handler goes as far as its first await, in which it hangs.
+            loop.kernel_soon(self._hang)
 
     def on_background_error(self, record: BackgroundTask, error: BaseException) -> None:
-        if not self.result_at_return:
-            self.fail(error)
+        if self._result_at_return:
+            super().on_background_error(record, error)
+        else:
+            self._fail(error)
 
     @property
-    def result_at_return(self) -> bool:
-        """Whether the result is final when the handler returns (2.11)."""
+    def _result_at_return(self) -> bool:
         return _RESULT_AT_RETURN in self.flags
 
-    async def consume(self) -> None:
-        """Call the handler; what it raises is the run's failure."""
+    async def _run(self) -> None:
+        await self._call_handler()
+        if self._fault == "timeout":
+            await self.kernel.loop.create_future()  # it had no await of its own
+        if self._result_at_return:
+            self._finalise(self._record.result(self.outcome))
+
+    async def _call_handler(self) -> None:
         try:
+            if not self.isolate.script.handles("queue"):
+                self.log("warn", _NO_HANDLER)
             handler = self.isolate.handler("queue", self)
-            result = handler(wrap(MessageBatch(self.batch, self.record)), None, None)
+            batch = QueueController(self.batch, self._record, self.kernel.profile)
+            result = handler(wrap(batch), None, None)
             if hasattr(result, "__await__"):
                 await result
         except BaseException as error:
+            self._fail(error)
             if is_foreign(error):
                 raise
-            self.fail(error)
             self.log("error", format_error(error, self.isolate.worker.folder))
 
-    def fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         """End with outcome `exception`, unless it failed already."""
         if self.outcome == "ok":
             self.outcome, self.error = "exception", error
 
+    # -- ends ------------------------------------------------------------------------------------
+
+    def _ended(self) -> None:
+        self._finalise(self._record.result(self.outcome))
+        self._leave_for_good()
+
+    def _hang(self) -> None:
+        if not self.gone:
+            self.suspend()
+
+    def _expire(self) -> None:
+        self.log("error", f"{self.event} exceeded its wall time of 15 minutes")
+        self.outcome = "exceededWallTime"
+        self.kill()
+
+    def _cut_off(self) -> None:
+        if self.outcome == "ok":
+            self.outcome = "canceled"
+        self._finalise(LOST)
+        self._leave_for_good()
+
+    def _finalise(self, result: Result | None) -> None:
+        if self.settled:
+            return
+        self.settled = True
+        if result is not LOST and self._fault == "fail":
+            result = self._record.result("exception")
+        self.result = LOST if self._fault == "lose_ack" else result
+        self._report(self)
+
+    def _leave_for_good(self) -> None:
+        if self._wall is not None:
+            self._wall.cancel()
+        self._over(self)
+
     def _warn(self, text: str) -> None:
         self.log("warn", text)
-        self.find("ignored_ack", text, None)
+        self.find("ignored_ack", text, caller())
+
+
+def _nothing(run: ConsumerRun) -> None:
+    """The default of both hooks."""

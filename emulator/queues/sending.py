@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from emulator.faults.sites import site_name
 from emulator.queues.bindings import metrics
-from emulator.queues.limits import Refused, Verb, as_error, check
+from emulator.queues.limits import Refused, Verb, as_error, check, internal_error
 from emulator.values import JsException
 
 if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+
     from emulator.invocation import Invocation
     from emulator.kernel import Kernel
-    from emulator.queues.model import Backlog, Outgoing
+    from emulator.queues.model import Backlog, Duration, Outgoing
 
-Copies = list[tuple[str, int]]
-"""Copies of messages to make: id and delay in microseconds."""
+Copies = list[tuple[str, "Duration"]]
+"""Copies of messages to make: id and delay."""
 
 
 class Sending:
@@ -30,7 +31,7 @@ class Sending:
         is_checked: Callable[[str], bool],
         store: Callable[[str, Sequence[Outgoing], Copies], None],
         backlog: Callable[[str], Backlog],
-        default_delay: Callable[[str], int],
+        default_delay: Callable[[str], Duration],
     ) -> None:
         self._kernel = kernel
         self._default_delay = default_delay
@@ -40,7 +41,7 @@ class Sending:
 
     def send(
         self, queue: str, verb: Verb, messages: list[Outgoing], invocation: Invocation
-    ) -> asyncio.Future[object]:
+    ) -> asyncio.Future[Any]:
         """Take serialised messages; the send takes effect when its turn comes.
 
         Its future never resolves where the platform would not make the call any more.
@@ -50,13 +51,20 @@ class Sending:
         loop.kernel_soon(self._perform, queue, verb, messages, invocation, answer)
         return answer
 
+    def metrics(self, queue: str, invocation: Invocation) -> asyncio.Future[Any]:
+        """What waits in the queue, the sends before this call included."""
+        loop = self._kernel.loop
+        answer = loop.create_future()
+        loop.kernel_soon(lambda: _resolve(answer, metrics(self._backlog(queue))))
+        return answer
+
     def _perform(
         self,
         queue: str,
         verb: Verb,
         messages: list[Outgoing],
         invocation: Invocation,
-        answer: asyncio.Future[object],
+        answer: asyncio.Future[Any],
     ) -> None:
         if not self._takes_effect(invocation):
             return
@@ -66,21 +74,21 @@ class Sending:
             _reject(answer, refused)
             return
         action = self._meet_send(queue, invocation)
-        lost = JsException("Error", f"Queue {verb} failed: Internal Server Error")
         if action == "crash_before":
             invocation.isolate.worker.crash()
             return
         if action == "fail":
-            _reject(answer, lost)
+            _reject(answer, internal_error(verb, invocation.flags))
             return
-        before = metrics(self._backlog(queue))
+        # The answer tells of the queue as it was before these messages (1.3).
+        before = {"metadata": {"metrics": metrics(self._backlog(queue))}}
         self.enter(queue, messages, by=invocation.subject)
         if action == "crash_after":
             invocation.isolate.worker.crash()
         elif action == "lose_reply":
-            _reject(answer, lost)
-        elif not answer.done():
-            answer.set_result(before)
+            _reject(answer, internal_error(verb, invocation.flags))
+        else:
+            _resolve(answer, before)
 
     def check(
         self, queue: str, verb: Verb, messages: Sequence[Outgoing], flags: frozenset[str]
@@ -98,9 +106,10 @@ class Sending:
         """Whether production would still make this call.
 
         One that nothing waits for may be dropped when the handler returns (1.17); the local
-        runtime was seen to make it (recording queue_send_not_awaited).
+        runtime was seen to make it (recording queue_send_not_awaited). A power cut stops the calls
+        whose turn has not come; where the platform only waits in vain they have left already.
         """
-        if invocation.dead:
+        if invocation.dead and invocation.gone:
             return False
         return self._kernel.profile == "miniflare" or invocation.waited_for
 
@@ -109,7 +118,7 @@ class Sending:
             return ""
         faults = self._kernel.faults.meet(
             site_name("send", queue),
-            in_request=invocation.in_request,
+            in_request=invocation.in_request and not invocation.main_done,
             retried=invocation.retried,
         )
         if not faults:
@@ -126,28 +135,35 @@ class Sending:
 
     def admit(self, queue: str, messages: Sequence[Outgoing]) -> tuple[list[Outgoing], Copies]:
         """Apply the faults of `message.<queue>`; return what enters, and the copies to make."""
-        admitted, copies = [], []
-        site = site_name("message", queue)
+        admitted: list[Outgoing] = []
+        copies: Copies = []
+        meet, site = self._kernel.faults.meet, site_name("message", queue)
         for message in messages:
             entering: Outgoing | None = message
-            for fault in self._kernel.faults.meet(site, retried=True):
-                if fault.action == "drop":
-                    entering = None
+            for fault in meet(site, retried=True):
+                argument = fault.argument or 0
+                if fault.action == "duplicate":
+                    copies.append((message.id, argument))
                 elif fault.action == "delay":
-                    entering = self._later(queue, message, fault.argument or 0)
-                elif fault.action == "duplicate":
-                    copies.append((message.id, fault.argument or 0))
+                    entering = self._later(queue, message, argument)
+                elif fault.action == "drop":
+                    entering = None
             if entering is not None:
                 admitted.append(entering)
         return admitted, copies
 
-    def _later(self, queue: str, message: Outgoing, delay: int) -> Outgoing:
+    def _later(self, queue: str, message: Outgoing, delay: Duration) -> Outgoing:
         """The message, held back by this much more than it would have been."""
         own = self._default_delay(queue) if message.delay is None else message.delay
         return message._replace(delay=own + delay)
 
 
-def _reject(answer: asyncio.Future[object], error: Exception) -> None:
+def _resolve(answer: asyncio.Future[Any], value: object) -> None:
+    if not answer.done():
+        answer.set_result(value)
+
+
+def _reject(answer: asyncio.Future[Any], error: Exception) -> None:
     if not answer.done():
         answer.set_exception(error)
         answer.exception()  # not awaiting it is a finding of its own

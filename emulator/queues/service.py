@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from emulator.queues.bindings import WorkerQueue
 from emulator.queues.broker import Broker
 from emulator.queues.dispatch import Dispatch
-from emulator.queues.model import SECOND, Backlog, Outgoing, QueueRules
+from emulator.queues.model import SECOND, Backlog, Outgoing, QueueRules, Record
 from emulator.queues.sending import Copies, Sending
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
     from emulator.queues.run import DeliveryRecord
@@ -38,7 +38,7 @@ class Queues:
 
     def binding(self, queue: str) -> WorkerQueue:
         """The producer binding of a queue."""
-        return WorkerQueue(partial(self.sending.send, queue), partial(self._backlog, queue))
+        return WorkerQueue(queue, self.sending)
 
     @property
     def deliveries(self) -> dict[str, list[DeliveryRecord]]:
@@ -62,16 +62,14 @@ class Queues:
 
     # -- life ------------------------------------------------------------------------------------
 
-    def rebuild(self, snapshot: Any, records: Sequence[Any]) -> None:
+    def rebuild(self, snapshot: Record | None, records: Iterable[Record]) -> None:
         """Start again from stored state; what was in flight is lost, and delivered again."""
         self.broker = Broker(self._rules, self._kernel.profile)
-        self._dispatch.stop(self.broker)
+        self._dispatch.go_on_with(self.broker)
         if snapshot is not None:
             self.broker.restore(snapshot)
         self.broker.replay(records)
-        for recovered in self.broker.recover(self._kernel.now):
-            for item in recovered.settled:
-                self._kernel.record(item.outcome, f"queue {recovered.queue}", id=item.id)
+        self._dispatch.recover()
         self._dispatch.arm_all()
 
     def reset(self) -> None:
@@ -119,6 +117,15 @@ class Queues:
                 "max_concurrency": consumer.max_concurrency,
             }
         return found
+
+    @property
+    def stored(self) -> int:
+        """How many messages there are, those in flight included."""
+        return sum(
+            counts.entered
+            - (counts.acked + counts.dead_lettered + counts.dropped + counts.expired + counts.purged)
+            for counts in map(self.broker.counts, self.broker.queues)
+        )
 
     def unconsumed(self) -> list[str]:
         """Queues that messages were sent to and that nobody consumes; dead letter queues, which

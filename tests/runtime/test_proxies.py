@@ -44,7 +44,7 @@ def plain() -> Any:
     )
 
 
-@pytest.mark.parametrize("value", [{}, [], JsMap(), b"", JsSet(), WorkerQueue()], ids=repr)
+@pytest.mark.parametrize("value", [{}, [], JsMap(), b"", JsSet(), WorkerQueue()])
 def test_every_proxy_presents_itself_as_pyodides(value: Any) -> None:
     proxy = wrap(value)
     assert type(proxy).__name__ == "JsProxy"

@@ -96,7 +96,7 @@ TO_JAVASCRIPT: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "canonical"), TO_JAVASCRIPT, ids=repr)
+@pytest.mark.parametrize(("value", "canonical"), TO_JAVASCRIPT)
 def test_values_go_to_javascript(value: Any, canonical: Any) -> None:
     """Table 1.5 of python-api.md, first half; limits of numbers from a run of Pyodide 0.28.2."""
     with worker():
@@ -201,7 +201,7 @@ FROM_JAVASCRIPT: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "seen"), FROM_JAVASCRIPT, ids=repr)
+@pytest.mark.parametrize(("value", "seen"), FROM_JAVASCRIPT)
 def test_values_come_from_javascript(value: Any, seen: Any) -> None:
     """Table 1.5 of python-api.md, second half."""
     with worker():

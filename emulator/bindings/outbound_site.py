@@ -1,0 +1,124 @@
+"""An outbound request at its fault site, `fetch.<METHOD>.<host/path>`: what strikes it, and how.
+
+The same for every API that sends requests; what the sender sees of a fault are httpx's errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import httpx
+
+from emulator.faults.sites import site_name
+
+if TYPE_CHECKING:
+    from emulator.faults import Fault
+    from emulator.invocation import Invocation
+
+# Seconds for which an answer that never comes is waited for (api.md 4, `timeout`).
+_NO_ANSWER = 100.0
+
+
+class PowerCutHere(Exception):
+    """The sender's isolate has just lost power: it must not hear of its request any more."""
+
+
+class OutboundSite:
+    """One request of an invocation, from its sending to its answer."""
+
+    def __init__(self, invocation: Invocation, request: httpx.Request) -> None:
+        self._invocation = invocation
+        self._request = request
+        self._name = f"{request.method} {request.url}"
+        self._fault = self._meet()
+        self._action = self._fault.action if self._fault is not None else ""
+
+    def before(self) -> httpx.Response | None:
+        """What strikes before the request leaves; its answer, if it is not to leave at all.
+
+        Raises httpx's errors, and `PowerCutHere`.
+        """
+        if self._action == "crash_before":
+            self._cut_power()
+        if self._action == "fail":
+            raise httpx.ConnectError(self._say("was not sent"), request=self._request)
+        if self._action == "status":
+            return self._answer_with(self._argument or 503)
+        kernel, url = self._invocation.kernel, str(self._request.url)
+        kernel.record("request_out", self._invocation.subject, method=self._request.method, url=url)
+        # What the outside is told must be durable here.
+        kernel.commit()
+        return None
+
+    def answered(self, response: httpx.Response) -> httpx.Response:
+        """What strikes when the outside has answered: the answer the sender gets instead."""
+        url = str(self._request.url)
+        self._invocation.kernel.record(
+            "response_in", self._invocation.subject, url=url, status=response.status_code
+        )
+        self.failed()
+        if self._action == "lose_reply" and self._argument is not None:
+            return self._answer_with(self._argument)
+        if self._action == "lose_reply":
+            raise httpx.ReadError(self._say("got no answer"), request=self._request)
+        return response
+
+    def failed(self) -> None:
+        """What strikes when the request has left, whatever became of it."""
+        if self._action == "crash_after":
+            self._cut_power()
+
+    @property
+    def answer_never_comes(self) -> bool:
+        """Whether the sender is to wait in vain, `patience` seconds."""
+        return self._action == "timeout"
+
+    @property
+    def patience(self) -> float:
+        """After how many seconds the sender gives up: its own time-out, if it has a shorter one."""
+        own = self._request.extensions.get("timeout", {}).get("read")
+        return _NO_ANSWER if own is None else min(own, _NO_ANSWER)
+
+    def out_of_patience(self) -> httpx.ReadTimeout:
+        """The error of a sender that waited in vain."""
+        text = f"got no answer in {self.patience:g} s"
+        return httpx.ReadTimeout(self._say(text), request=self._request)
+
+    @property
+    def _argument(self) -> int | None:
+        return self._fault.argument if self._fault is not None else None
+
+    def _meet(self) -> Fault | None:
+        invocation = self._invocation
+        if invocation.is_test:
+            return None
+        faults = invocation.kernel.faults.meet(
+            site_name("fetch", self._request.method, target_of(str(self._request.url))),
+            in_request=invocation.in_request and not invocation.main_done,
+            retried=invocation.retried,
+        )
+        if not faults:
+            return None
+        invocation.struck = True
+        return faults[0]
+
+    def _cut_power(self) -> None:
+        self._invocation.isolate.worker.crash()
+        raise PowerCutHere
+
+    def _answer_with(self, status: int) -> httpx.Response:
+        return httpx.Response(status, request=self._request)
+
+    def _say(self, what: str) -> str:
+        return f"{self._name} {what}, by the fault {self._fault}"
+
+
+def target_of(url: str) -> str:
+    """Host and path of a URL, as fetch sites name it.
+
+    >>> target_of("https://user@mail.example:8443/send?to=a")
+    'mail.example:8443/send'
+    """
+    parts = urlsplit(url)
+    return parts.netloc.rpartition("@")[2] + parts.path

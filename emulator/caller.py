@@ -1,0 +1,147 @@
+"""The test as a caller of bindings: its own scope, in which no fault strikes."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context, copy_context
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from emulator.importer import Bundle
+from emulator.invocation import Invocation
+from emulator.isolate import Isolate
+from emulator.pump import Goal
+from emulator.runtime.rpc import _BindingWrapper, _EnvWrapper, raw_env
+from emulator.scope import SCOPE
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from emulator.isolate import Worker
+
+_T = TypeVar("_T")
+
+
+class TestInvocation(Invocation):
+    """What the test's own calls on bindings belong to; it never ends."""
+
+    __test__ = False  # pytest's, not a test class
+    is_test = True
+
+    def __init__(self, isolate: Isolate) -> None:
+        super().__init__(isolate, "test")
+
+    @property
+    def waited_for(self) -> bool:
+        return True
+
+    def track(self, call: Any) -> None:
+        """A test may leave a call unawaited; Python warns of it."""
+
+    def write(self, level: str, text: str) -> None:
+        """What a test prints is no Worker's output."""
+
+
+class Caller:
+    """Runs functions of the emulator for a test, as if a Worker called them."""
+
+    def __init__(self, worker: Worker) -> None:
+        self._worker = worker
+        self._kernel = worker.kernel
+        # Not the Worker's isolate: a test's call neither loads its code nor is lost with it.
+        self._isolate = Isolate(worker, Bundle(None))
+
+    def context(self) -> Context:
+        """A copy of the present context that belongs to the test."""
+        context = copy_context()
+        context.run(SCOPE.set, TestInvocation(self._isolate))
+        return context
+
+    def call(self, function: Callable[..., _T], *args: Any) -> _T:
+        """Call a function in the test's scope."""
+        return self.context().run(function, *args)
+
+    def names(self) -> list[str]:
+        """The names of the Worker's bindings."""
+        return list(self._worker.env)
+
+    @overload
+    async def at_once(self, name: str, function: Callable[[], Awaitable[_T]]) -> _T: ...
+    @overload
+    async def at_once(self, name: str, function: Callable[[], _T]) -> _T: ...
+    async def at_once(self, name: str, function: Callable[[], Any]) -> Any:
+        """Call a function inside the simulation, and run all that is due at this instant.
+
+        `function` may return an awaitable, which is awaited there.
+        """
+        kernel = self._kernel
+        if kernel.pump.inside:
+            result = self.call(function)
+            return await result if hasattr(result, "__await__") else result
+        outcome: asyncio.Future[Any] = kernel.loop.create_future()
+        kernel.loop.call_soon(_start, function, outcome, context=self.context())
+        await kernel.pump.reach(Goal(name, outcome.done))
+        return outcome.result()
+
+
+def _start(function: Callable[[], Any], outcome: asyncio.Future[Any]) -> None:
+    try:
+        result = function()
+    except Exception as error:
+        outcome.set_exception(error)
+        return
+    if hasattr(result, "__await__"):
+        asyncio.ensure_future(result).add_done_callback(lambda done: _copy(done, outcome))
+    else:
+        outcome.set_result(result)
+
+
+def _copy(done: asyncio.Future[Any], outcome: asyncio.Future[Any]) -> None:
+    if done.cancelled():
+        outcome.cancel()
+    elif (error := done.exception()) is not None:
+        outcome.set_exception(error)
+    else:
+        outcome.set_result(done.result())
+
+
+class TestEnv:
+    """`emulator.env`: the bindings as the Worker sees them, called by the test.
+
+    Text and JSON variables, and the test's own `bindings`, are what the Worker gets; the methods of
+    the platform's bindings are coroutines that run inside the simulation.
+    """
+
+    __test__ = False
+
+    def __init__(self, caller: Caller, given: Mapping[str, Any]) -> None:
+        self._caller = caller
+        self._given = given
+        self._wrapped = _EnvWrapper(raw_env())
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._given:
+            return self._given[name]
+        value = self._caller.call(getattr, self._wrapped, name)
+        return TestBinding(self._caller, value) if isinstance(value, _BindingWrapper) else value
+
+    def __dir__(self) -> list[str]:
+        return self._caller.names()
+
+
+class TestBinding:
+    """A binding, or a method of one, whose calls belong to the test."""
+
+    __test__ = False
+
+    def __init__(self, caller: Caller, wrapped: Any) -> None:
+        self._caller = caller
+        self._wrapped = wrapped
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._caller.call(getattr, self._wrapped, name)
+        return TestBinding(self._caller, value) if callable(value) else value
+
+    async def __call__(self, *args: Any, **options: Any) -> Any:
+        return await self._caller.at_once(
+            "a call on `emulator.env`", lambda: self._wrapped(*args, **options)
+        )

@@ -1,0 +1,670 @@
+"""`Emulator`: one simulation, assembled from the parts of this package."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from os import PathLike
+from typing import Any, Literal, TypeVar, TYPE_CHECKING
+
+import httpx
+
+from emulator import client as http
+from emulator import config as settings
+from emulator import importer
+from emulator.bindings.outbound import Outbound
+from emulator.caller import Caller, TestEnv
+from emulator.clock import instant, moment
+from emulator.cron import Cron
+from emulator.durability import Durability
+from emulator.durations import describe, microseconds
+from emulator.errors import (
+    ConfigError,
+    EmulatorClosed,
+    EmulatorError,
+    InsideSimulation,
+    WorkerCrashed,
+    WorkerLoadError,
+)
+from emulator.faults import Fault, Faults
+from emulator.findings import Finding, Findings
+from emulator.ingress import Exchange, Ingress, ReplyLost
+from emulator.isolate import Worker, pending_calls
+from emulator.kernel import Kernel, Profile
+from emulator.pump import Goal
+from emulator.queues.control import Queue
+from emulator.queues.model import ConsumerRules, QueueRules
+from emulator.queues.service import Queues
+from emulator.registry import Registry
+from emulator.runtime.pyproxy import PyProxy
+from emulator.secrets import Masker
+from emulator.values import HostObject
+from emulator.wallclock import wall_clock as process_clock
+
+if TYPE_CHECKING:
+    from emulator.trace import Trace
+    from emulator.runtime.host import WebRequest
+    from emulator.background import BackgroundTask
+    from emulator.logs import Log
+    from types import TracebackType
+    from pathlib import Path
+    from contextlib import AbstractContextManager
+
+_T = TypeVar("_T")
+
+Duration = timedelta | float | str
+"""A `timedelta`, a number of seconds, or text such as "30 seconds" or "3 days"."""
+
+Config = str | PathLike[str] | Mapping[str, Any]
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+# So that a script may say `from workers import …` as soon as it has imported `Emulator`.
+importer.install()
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTimer:
+    """Something that waits for its time: `due` in virtual time, `owner` in words."""
+
+    due: datetime
+    owner: str
+
+
+class ClockView:
+    """`emulator.clock`: the virtual time, and what waits for it."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    @property
+    def now(self) -> datetime:
+        """Virtual now, aware."""
+        return moment(self._kernel.now)
+
+    @property
+    def timers(self) -> list[PendingTimer]:
+        """What is pending, in the order in which it will run."""
+        return [
+            PendingTimer(moment(timer.due), timer.owner or _owner(timer.scope))
+            for timer in self._kernel.loop.timers
+        ]
+
+
+class Emulator:
+    """A local Cloudflare: Workers, their queues and the outside world, on a virtual clock.
+
+        async with Emulator("wrangler.jsonc") as emulator:
+            response = await emulator.fetch("/signup", method="POST", json={"email": "a@b.example"})
+            await emulator.settle()
+
+    `config` is the path of a wrangler config, a mapping of the same shape, or a list of these;
+    `start` the aware datetime at which virtual time begins; `seed` decides every choice the
+    emulator makes; `faults` are plan texts or `Fault`s; `state` is the path of a file that keeps
+    what is durable, None keeps it in memory; `bindings` are extra objects on `env`;
+    `queue_settings` are the settings production keeps on a queue, by the REST API's names, in
+    seconds; `environment` names a section of `env` in the config. `wall_clock="test"` makes `time.time()` and its kin virtual in the test as well.
+
+    Raises `ConfigError` for a wrong config and `WorkerLoadError` for code that cannot be imported.
+    """
+
+    def __init__(
+        self,
+        config: Config | Sequence[Config],
+        *,
+        start: datetime = START,
+        seed: int = 0,
+        faults: Iterable[str | Fault] = (),
+        state: str | PathLike[str] | None = None,
+        profile: Profile = "production",
+        plan: Literal["paid", "free"] = "paid",
+        outbound: Literal["deny", "allow"] = "deny",
+        bindings: Mapping[str, Any] | None = None,
+        queue_settings: Mapping[str, Any] | None = None,
+        environment: str | None = None,
+        wall_clock: Literal["worker", "test"] = "worker",
+        base: Path | None = None,
+    ) -> None:
+        _check_start(start)
+        _check_choice("outbound", outbound, ("deny", "allow"))
+        _check_choice("wall_clock", wall_clock, ("worker", "test"))
+        self._settings = settings.load(
+            config,
+            base=base,
+            profile=profile,
+            plan=plan,
+            queue_settings=queue_settings,
+            environment=environment,
+        )
+        self._closed = False
+        self._runner: asyncio.Runner | None = None
+        self._client: httpx.AsyncClient | None = None
+        self._sometimes: dict[str, bool] = {}
+        if isinstance(faults, (str, Fault)):
+            faults = (faults,)
+        self._kernel = Kernel(
+            start=instant(start),
+            seed=seed,
+            faults=faults,
+            profile=profile,
+            masker=Masker(_secrets(self._settings)),
+        )
+        self._kernel.outbound = Outbound(self._kernel, outbound)
+        self._kernel.findings.provide(self._unfired_faults)
+        self._kernel.findings.provide(self._unconsumed)
+        self._extra = dict(bindings or {})
+        process_clock.open(self._kernel.clock, in_tests=wall_clock == "test")
+        try:
+            self._assemble(profile, state)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- assembly --------------------------------------------------------------------------------
+
+    def _assemble(self, profile: Profile, state: str | PathLike[str] | None) -> None:
+        kernel = self._kernel
+        self._queues = Queues(kernel, list(_queue_rules(self._settings, profile)))
+        self._durability = Durability(kernel, self._queues, state)
+        self._ingress = Ingress(kernel)
+        self._cron = Cron(kernel)
+        self._workers = {
+            config.name: Worker(kernel, config, self._bindings_of(config))
+            for config in self._settings.workers
+        }
+        for config in self._settings.workers:
+            for consumer in config.consumers:
+                self._queues.consumers[consumer.queue] = self._workers[config.name]
+        first = next(iter(self._workers.values()))
+        self._callers = {name: Caller(worker) for name, worker in self._workers.items()}
+        self._caller = self._callers[first.name]
+        self.queues: Mapping[str, Queue] = Registry(
+            "queue",
+            {
+                name: Queue(self._queues, name, self._caller)
+                for name in self._queues.broker.queues
+            },
+        )
+        self.workflows: Mapping[str, Any] = Registry("Workflow", {})
+        self.durable_objects: Mapping[str, Any] = Registry("Durable Object binding", {})
+        self.clock = ClockView(kernel)
+        kernel.pending.append(self._waiting)
+        kernel.pump.cancel_hung = self._cancel_hung if profile == "miniflare" else None
+        self._durability.recover()
+        for worker in self._workers.values():
+            self._check_handlers(worker)
+
+    def _bindings_of(self, config: settings.WorkerConfig) -> dict[str, Any]:
+        env: dict[str, Any] = {**config.vars, **config.secrets}
+        for producer in config.producers:
+            env[producer.binding] = self._queues.binding(producer.queue)
+        return {**env, **{name: _as_given(value) for name, value in self._extra.items()}}
+
+    def _check_handlers(self, worker: Worker) -> None:
+        """Load the code, so that what is wrong with it is told now, and look at its handlers."""
+        script = worker.script
+        consumers = worker.config.consumers
+        if consumers and not script.handles("queue"):
+            names = ", ".join(consumer.queue for consumer in consumers)
+            self._find(
+                "missing_handler",
+                f"the Worker consumes {names} but has no queue() handler; its handlers: "
+                f"{', '.join(script.handlers) or 'none'}",
+                worker.name,
+            )
+        for code, message in worker.config.ignored:
+            self._find(code, message, worker.name)
+
+    def _find(self, code: str, message: str, worker: str) -> None:
+        self._kernel.findings.add(
+            Finding(code, message, moment(self._kernel.now), None, worker, None)
+        )
+
+    # -- requests --------------------------------------------------------------------------------
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Any = None,
+        params: Any = None,
+        json: Any = None,
+        content: Any = None,
+        data: Any = None,
+        worker: str | None = None,
+        advance: bool = True,
+        retries: int = 0,
+        wait: Duration = "10 seconds",
+    ) -> httpx.Response:
+        """Send a request to a Worker and return its answer, the whole body read.
+
+        A path is resolved against `http://localhost`; redirects are not followed. Work that is due
+        at this instant has run when it returns, background work goes on. With `retries` the
+        request is repeated, after `wait` of virtual time, on a 5xx answer, a crash or a lost reply.
+        `advance=False` keeps the clock from moving by itself meanwhile. Cancelling it is the
+        client's disconnect: the handler goes on.
+
+        Raises `WorkerCrashed` when a fault cuts the isolate's power, `Stuck` when the handler can
+        never answer, `KeyError` for an unknown Worker.
+        """
+        if retries < 0:
+            raise ValueError(f"retries is {retries}; give 0 or more")
+        self._check_open("fetch")
+        request = await http.web_request(
+            url,
+            method=method,
+            headers=headers,
+            params=params,
+            json=json,
+            content=content,
+            data=data,
+        )
+        target = self._worker(worker)
+        pause = microseconds(wait) if retries else 0
+        for left in range(retries, -1, -1):
+            try:
+                answer = await self._send(target, request, advance=advance)
+            except (WorkerCrashed, ReplyLost):
+                if not left:
+                    raise
+            else:
+                if answer.status_code < 500 or not left:
+                    return answer
+            await self._pass(pause, advance=advance)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _send(
+        self, worker: Worker, request: WebRequest, *, advance: bool
+    ) -> httpx.Response:
+        exchange = self._dispatch(worker, request)
+        name = f"fetch({request.method} {request.url})"
+        pump = self._kernel.pump
+        await http.reach(pump, exchange, name, lambda: exchange.answered, advance=advance)
+        return http.response(request, exchange.response)
+
+    def _dispatch(
+        self, worker: Worker, request: WebRequest, *, streaming: bool = False
+    ) -> Exchange:
+        self._check_open("fetch")
+        exchange = Exchange(self._kernel, request, streaming=streaming)
+        self._kernel.loop.kernel_soon(self._ingress.dispatch, worker, exchange)
+        return exchange
+
+    async def _pass(self, duration: int, *, advance: bool) -> None:
+        """Let virtual time pass as a patient client does: by itself, if nothing forbids it."""
+        passed = self._kernel.loop.create_future()
+        due = self._kernel.now + duration
+        self._kernel.loop.kernel_at(
+            due, lambda: passed.set_result(None), owner="a client's pause before it tries again"
+        )
+        if self._kernel.pump.inside:
+            await passed
+        else:
+            name = "fetch: the pause before a retry"
+            await self._kernel.pump.reach(Goal(name, passed.done, advance=advance))
+
+    @property
+    def client(self) -> httpx.AsyncClient:
+        """An `httpx.AsyncClient` whose requests go to the first Worker; `stream()` streams."""
+        if self._client is None:
+            transport = http.WorkerTransport(self._kernel.pump, self._dispatch_first)
+            # No proxies and certificates of the environment: nothing leaves the process.
+            self._client = httpx.AsyncClient(
+                transport=transport, base_url=http.BASE_URL, trust_env=False
+            )
+        return self._client
+
+    def _dispatch_first(self, request: WebRequest) -> Exchange:
+        return self._dispatch(self._worker(None), request, streaming=True)
+
+    async def scheduled(
+        self,
+        cron: str | None = None,
+        time: datetime | None = None,
+        worker: str | None = None,
+    ) -> tuple[str, BaseException | None]:
+        """Run the `scheduled` handler; returns the outcome (`ok`, `exception`) and the error."""
+        self._check_open("scheduled")
+        try:
+            run = self._cron.dispatch(self._worker(worker), cron, time)
+        except WorkerLoadError as error:
+            return "exception", error
+        await self._kernel.pump.reach(Goal("scheduled()", lambda: run.outcome is not None))
+        return run.outcome or "", run.error
+
+    # -- time ------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> datetime:
+        """Virtual now, aware."""
+        return moment(self._kernel.now)
+
+    async def advance(self, duration: Duration) -> None:
+        """Move virtual time forward by exactly this.
+
+        All that is due on the way runs in order of due time, what is due at the end included;
+        `advance(0)` runs what is due now.
+        """
+        self._check_open("advance")
+        span = microseconds(duration)
+        until = self._kernel.now + span
+        goal = Goal(
+            f"advance({describe(span)})",
+            lambda: self._kernel.now >= until,
+            horizon=until,
+            stop_at=until,
+        )
+        await self._kernel.pump.reach(goal)
+
+    async def settle(self, limit: Duration = "365 days", sleeps: bool = True) -> None:
+        """Run until nothing is left to do.
+
+        Passes sleeps, retry delays, batch time-outs and delayed messages; does not wait for
+        retention, cron, paused queues and queues without a consumer. The clock stops at the last
+        thing that happened. Raises `NotSettled`, naming what is pending, past `limit` of virtual
+        time.
+        """
+        self._check_open("settle")
+        end = self._kernel.now + microseconds(limit)
+        goal = Goal("settle()", lambda: not self._kernel.loop.has_work, horizon=end, limit=end)
+        await self._kernel.pump.reach(goal)
+
+    async def run_until(
+        self, predicate: Callable[[], object], limit: Duration = "365 days"
+    ) -> None:
+        """Run until `predicate()` is true; it is asked before and after each event.
+
+        Raises `NotSettled` at `limit` of virtual time.
+        """
+        self._check_open("run_until")
+        if self._kernel.pump.inside:
+            raise InsideSimulation("run_until() cannot be called from inside the simulation")
+        if predicate():
+            return
+        end = self._kernel.now + microseconds(limit)
+        goal = Goal(
+            "run_until()", lambda: bool(predicate()), each_event=True, horizon=end, limit=end
+        )
+        await self._kernel.pump.reach(goal)
+
+    def hold(self) -> AbstractContextManager[None]:
+        """A context manager in which the clock does not move by itself."""
+        return self._kernel.pump.hold()
+
+    # -- what a test looks at --------------------------------------------------------------------
+
+    @property
+    def env(self) -> TestEnv:
+        """The bindings as the first Worker sees them; calls from the test are no fault sites."""
+        return self._env_of(next(iter(self._workers)))
+
+    @property
+    def envs(self) -> Mapping[str, TestEnv]:
+        """The bindings of each Worker, by its name."""
+        return Registry("Worker", {name: self._env_of(name) for name in self._workers})
+
+    def _env_of(self, name: str) -> TestEnv:
+        return TestEnv(self._callers[name], self._extra)
+
+    @property
+    def faults(self) -> Faults:
+        """The fault plan, what fired of it, and the sites met so far."""
+        return self._kernel.faults
+
+    @property
+    def findings(self) -> Findings:
+        """What is wrong, or probably not meant, computed when read."""
+        return self._kernel.findings
+
+    @property
+    def trace(self) -> Trace:
+        """All that happened."""
+        return self._kernel.trace
+
+    @property
+    def logs(self) -> Sequence[Log]:
+        """What the Workers and the platform logged."""
+        return self._kernel.logs
+
+    @property
+    def background(self) -> Sequence[BackgroundTask]:
+        """Each task given to `waitUntil`, in order."""
+        return self._kernel.background
+
+    def sometimes(self, name: str, condition: object) -> None:
+        """Record that something was true at least once; a sweep reports a name that never was."""
+        self._sometimes[name] = self._sometimes.get(name, False) or bool(condition)
+
+    # -- crashes and restarts --------------------------------------------------------------------
+
+    async def evict(self) -> None:
+        """Drop the memory of every Worker; what is durable stays, what is in flight finishes."""
+        await self._do("evict", self._evict)
+
+    async def crash(self) -> None:
+        """Cut the power of every isolate now; what was in flight is lost, and redelivered or
+        re-run as the platform would."""
+        await self._do("crash", self._crash)
+
+    async def restart(self) -> None:
+        """As a killed process that comes back: `crash()`, and the platform's own state is rebuilt
+        from the store."""
+        await self._do("restart", self._restart)
+
+    async def reload(self) -> None:
+        """Load the Workers' code again; durable state stays.
+
+        Raises `WorkerLoadError` and goes on with the old code if that fails.
+        """
+        await self._do("reload", self._reload)
+
+    def _evict(self) -> None:
+        for worker in self._workers.values():
+            worker.evict()
+
+    def _reload(self) -> None:
+        for worker in self._workers.values():
+            worker.reload()
+
+    def _crash(self) -> None:
+        for worker in self._workers.values():
+            worker.crash()
+
+    def _restart(self) -> None:
+        self._crash()
+        self._kernel.record("restart", "platform")
+        self._durability.restart()
+
+    async def _do(self, name: str, action: Callable[[], Any]) -> None:
+        self._check_open(name)
+        if self._kernel.pump.inside:
+            raise InsideSimulation(
+                f"{name}() would act on the code that calls it; call it from the test"
+            )
+        outcome: asyncio.Future[None] = self._kernel.loop.create_future()
+        self._kernel.loop.kernel_soon(_attempt, action, outcome)
+        await self._kernel.pump.reach(Goal(f"{name}()", outcome.done))
+        outcome.result()
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def run(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
+        """Run a coroutine from synchronous code, on an event loop of the emulator's own."""
+        if asyncio._get_running_loop() is not None:
+            coroutine.close()
+            raise EmulatorError(
+                "emulator.run() was called while an event loop runs; await the coroutine instead"
+            )
+        if self._runner is None:
+            self._runner = asyncio.Runner()
+        return self._runner.run(coroutine)
+
+    async def reset(self) -> None:
+        """Go back to the start: time, seed, counters, empty state."""
+        await self._do("reset", self._reset)
+
+    def _reset(self) -> None:
+        for worker in self._workers.values():
+            worker.close()
+        self._sometimes.clear()
+        self._kernel.reset()
+        self._queues.reset()
+        self._durability.clear()
+
+    def close(self) -> None:
+        """Stop everything; what is in flight is lost. Closing twice does nothing."""
+        if self._closed:
+            return
+        if self._kernel.pump.inside:
+            raise InsideSimulation("an emulator cannot be closed from inside the simulation")
+        self._closed = True
+        for worker in getattr(self, "_workers", {}).values():
+            worker.close()
+        self._kernel.findings.close()
+        try:
+            if hasattr(self, "_durability"):
+                self._durability.close()
+        finally:
+            self._kernel.close()
+            process_clock.close(self._kernel.clock)
+            if self._runner is not None:
+                self._runner.close()
+
+    async def aclose(self) -> None:
+        """Like `close`."""
+        self.close()
+
+    def __enter__(self) -> Emulator:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Emulator:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        names = ", ".join(worker.name for worker in self._settings.workers)
+        return f"<Emulator of {names} at {self.now:%Y-%m-%d %H:%M:%S.%f}>"
+
+    # -- details ---------------------------------------------------------------------------------
+
+    def _worker(self, name: str | None) -> Worker:
+        if name is None:
+            return next(iter(self._workers.values()))
+        if name not in self._workers:
+            raise KeyError(f"there is no Worker {name!r}; there are: {', '.join(self._workers)}")
+        return self._workers[name]
+
+    def _check_open(self, call: str) -> None:
+        if self._closed:
+            raise EmulatorClosed(f"{call}(): this emulator is closed; make a new one")
+
+    def _cancel_hung(self) -> bool:
+        return self._ingress.cancel_hung()
+
+    def _waiting(self) -> list[str]:
+        calls = [line for worker in self._workers.values() for line in pending_calls(worker)]
+        timers = [
+            f"due in {describe(max(timer.due - self._kernel.now, 0))}: "
+            f"{timer.owner or _owner(timer.scope)}"
+            for timer in self._kernel.loop.timers[:20]
+        ]
+        return [*calls, *timers]
+
+    def _unfired_faults(self) -> Iterator[Finding]:
+        for unfired in self._kernel.faults.unfired():
+            yield Finding("fault_not_fired", unfired.message, moment(self._kernel.now))
+
+    def _unconsumed(self) -> Iterator[Finding]:
+        for queue in self._queues.unconsumed():
+            count = len(self._queues.broker.pending(queue))
+            text = f"{count} message{'s' if count > 1 else ''} in {queue}, which no Worker consumes"
+            yield Finding(
+                "no_consumer", text, moment(self._kernel.now), None, None, f"queue {queue}"
+            )
+
+
+def _attempt(action: Callable[[], Any], outcome: asyncio.Future[None]) -> None:
+    try:
+        action()
+    except Exception as error:
+        outcome.set_exception(error)
+    else:
+        outcome.set_result(None)
+
+
+def _check_start(start: datetime) -> None:
+    if not isinstance(start, datetime) or start.tzinfo is None:
+        raise ConfigError(
+            f"start is {start!r}; give an aware datetime, such as "
+            "datetime(2026, 1, 1, tzinfo=UTC)"
+        )
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ConfigError(f"{name} is {value!r}; it may be {' or '.join(map(repr, choices))}")
+
+
+def _secrets(loaded: settings.Settings) -> dict[str, str]:
+    return {name: value for worker in loaded.workers for name, value in worker.secrets.items()}
+
+
+def _as_given(value: Any) -> Any:
+    """An object of the test's as a binding: user code gets this very object."""
+    return value if isinstance(value, (str, HostObject)) else PyProxy(value)
+
+
+def _owner(scope: Any) -> str:
+    return getattr(scope, "subject", "") or "a timer"
+
+
+def _queue_rules(loaded: settings.Settings, profile: Profile) -> Iterator[QueueRules]:
+    consumers = {
+        consumer.queue: consumer for worker in loaded.workers for consumer in worker.consumers
+    }
+    # Miniflare honours a producer's delay, production ignores it (queues.md 1.11).
+    delays = {
+        producer.queue: producer.delivery_delay_us
+        for worker in loaded.workers
+        for producer in worker.producers
+        if profile == "miniflare" and producer.delivery_delay_us is not None
+    }
+    for queue in loaded.queues:
+        consumer = consumers.get(queue.name)
+        yield QueueRules(
+            queue.name,
+            delivery_delay=delays.get(queue.name, queue.delivery_delay_us),
+            retention=queue.message_retention_us,
+            paused=queue.delivery_paused,
+            consumer=None if consumer is None else _consumer_rules(consumer),
+        )
+
+
+def _consumer_rules(consumer: settings.Consumer) -> ConsumerRules:
+    return ConsumerRules(
+        max_batch_size=consumer.max_batch_size,
+        max_batch_timeout=consumer.max_batch_timeout_us,
+        max_retries=consumer.max_retries,
+        retry_delay=consumer.retry_delay_us,
+        dead_letter_queue=consumer.dead_letter_queue,
+        max_concurrency=consumer.max_concurrency,
+    )
+
+

@@ -1,0 +1,200 @@
+"""Finding a Worker's entrypoints and handlers, and calling them as workerd does.
+
+Rules (python-api.md 2.1, 2.2, 1.2):
+
+1. Entrypoints are the strict subclasses of the SDK's base classes among the main module's names
+   (`__all__`, else those without a leading underscore), each under its own `__name__` and taken
+   from the module by that name. `Default` is the default one; an alias does not change a name.
+2. Handlers are plain functions of a class, its bases included, without a leading underscore.
+3. Before 2025-08-14 the handlers are global: `on_fetch`, `on_queue` and so on.
+4. `fetch` is called with as many of `(request, None, None)` as it takes; `queue` and `scheduled`
+   with all three, whatever they take. Global handlers get `env` and `ctx` in place of None.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from emulator.runtime.sdk.entrypoints import DurableObject, WorkerEntrypoint, WorkflowEntrypoint
+from emulator.values import JsException
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+_BASES = (WorkerEntrypoint, DurableObject, WorkflowEntrypoint)
+_RELAXED = frozenset({"fetch", "test", "alarm"})
+_LEGACY_FLAG = "python_no_global_handlers"
+_EVENTS = ("fetch", "queue", "scheduled", "tail", "email")
+# The signature production calls, for the note on an arity error.
+_SIGNATURES = {
+    "queue": "queue(self, batch, env, ctx)",
+    "scheduled": "scheduled(self, controller, env, ctx)",
+}
+
+
+class NoEntrypoint(Exception):
+    """The main module has nothing that an event could be sent to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a main module exports."""
+
+    default: type[Any] | None
+    named: Mapping[str, type[Any]] = field(default_factory=dict)
+    functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    file: str = ""
+    # How many arguments each relaxed handler takes, once it was asked.
+    _arity: dict[str, int] = field(default_factory=dict)
+
+    def handles(self, event: str) -> bool:
+        """Whether the default entrypoint has a handler for `event`."""
+        if self.default is None:
+            return event in self.functions
+        return is_handler(self.default, event)
+
+    @property
+    def handlers(self) -> list[str]:
+        """The names of the default entrypoint's handlers."""
+        return [event for event in _EVENTS if self.handles(event)]
+
+    def bind(self, event: str, ctx: Any, env: Any) -> Callable[..., Any]:
+        """Return the handler of `event`, on a fresh instance of the default entrypoint.
+
+        It takes the event's own argument. Raises what the constructor raises, and `JsException`
+        where there is no such handler, with the runtime's text.
+        """
+        if not self.handles(event):
+            raise JsException("Error", self._lacks(event))
+        if self.default is None:
+            return self._relaxed(event, self.functions[event], env, ctx)
+        method = getattr(self.default(ctx, env), event)
+        if event in _RELAXED:
+            return self._relaxed(event, method, None, None)
+        return lambda argument, *_: _call_strictly(event, method, argument)
+
+    def _lacks(self, event: str) -> str:
+        if self.default is None and self.functions:
+            return f'Python entrypoint "{self.file}" does not export a handler named "on_{event}"'
+        return f"Handler does not export a {event}() function."
+
+    def _relaxed(
+        self, event: str, function: Callable[..., Any], *rest: object
+    ) -> Callable[..., Any]:
+        count = self._arity.get(event)
+        if count is None:
+            count = self._arity[event] = _positional(function)
+        return lambda argument, *_: function(*(argument, *rest)[:count])
+
+
+def discover(main: ModuleType | type[Any], flags: frozenset[str]) -> Script:
+    """Read the entrypoints of a main module, or take a class as the default one.
+
+    Raises `NoEntrypoint` where there is none, and `JsException` for handlers of both kinds.
+    """
+    if isinstance(main, type):
+        if not issubclass(main, WorkerEntrypoint):
+            raise NoEntrypoint(f"{main.__qualname__} is no subclass of workers.WorkerEntrypoint")
+        return Script(main, {main.__name__: main})
+    classes = _classes(main)
+    functions = {} if _LEGACY_FLAG in flags else _global_handlers(main)
+    default = classes.get("Default")
+    if default is not None and functions:
+        raise JsException("TypeError", "Cannot define multiple default entrypoints")
+    if default is None and not functions and not _has_objects(classes):
+        raise NoEntrypoint(_advise(main, classes, flags))
+    return Script(default, classes, functions, f"{main.__name__}.py")
+
+
+def _classes(main: ModuleType) -> dict[str, type[Any]]:
+    names = getattr(main, "__all__", None)
+    if names is None:
+        names = [name for name in dir(main) if not name.startswith("_")]
+    classes = {}
+    for name in names:
+        value = getattr(main, name, None)
+        if _is_entrypoint(value):
+            # The runtime makes its instances from the class that has this name now.
+            actual = getattr(main, value.__name__, None)
+            if _is_entrypoint(actual):
+                classes[value.__name__] = actual
+    return classes
+
+
+def _is_entrypoint(value: Any) -> TypeGuard[type[Any]]:
+    return isinstance(value, type) and issubclass(value, _BASES) and value not in _BASES
+
+
+def _has_objects(classes: Mapping[str, type[Any]]) -> bool:
+    """Whether there are classes that are reached without a default entrypoint."""
+    return any(issubclass(cls, (DurableObject, WorkflowEntrypoint)) for cls in classes.values())
+
+
+def _global_handlers(main: ModuleType) -> dict[str, Callable[..., Any]]:
+    return {
+        name[len("on_") :]: value
+        for name, value in vars(main).items()
+        if name.startswith("on_") and callable(value)
+    }
+
+
+def _advise(main: ModuleType, classes: Mapping[str, type[Any]], flags: frozenset[str]) -> str:
+    text = (
+        f"the module {main.__name__} has no registered event handlers (deploying fails with 10068)"
+    )
+    if classes:
+        return (
+            f"{text}: the default entrypoint must be a class whose own name is `Default`, and "
+            f"there are only: {', '.join(classes)}. An alias such as `Default = Other` does not do"
+        )
+    if _LEGACY_FLAG in flags and _global_handlers(main):
+        return (
+            f"{text}: global handlers such as on_fetch are not called with this compatibility "
+            "date; write `class Default(WorkerEntrypoint)`, or set the flag "
+            f"disable_{_LEGACY_FLAG}"
+        )
+    return f"{text}: write `class Default(WorkerEntrypoint)` with the method `fetch`"
+
+
+def is_handler(cls: type[Any], name: str) -> bool:
+    """Whether `name` is a plain method of `cls` (rule 2)."""
+    if name.startswith("_"):
+        return False
+    for base in cls.__mro__:
+        if name in vars(base):
+            return isinstance(vars(base)[name], FunctionType)
+    return False
+
+
+def _positional(function: Callable[..., Any]) -> int:
+    """How many positional arguments a function takes, at most the three there are."""
+    count = 0
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return 3
+        count += parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    return count
+
+
+async def _call_strictly(event: str, method: Callable[..., Any], argument: Any) -> Any:
+    try:
+        result = method(argument, None, None)
+        return await result if inspect.isawaitable(result) else result
+    except TypeError as error:
+        if event in _SIGNATURES and not _takes_three(method):
+            error.add_note(
+                f"Production calls `{event}` with three arguments, the last two None: write "
+                f"`{_SIGNATURES[event]}` and use `self.env` and `self.ctx`."
+            )
+        raise
+
+
+def _takes_three(method: Callable[..., Any]) -> bool:
+    try:
+        inspect.signature(method).bind(None, None, None)
+    except TypeError:
+        return False
+    return True

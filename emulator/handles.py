@@ -1,0 +1,79 @@
+"""What is ready to run and what waits for its time, each with the scope it belongs to."""
+
+from __future__ import annotations
+
+from asyncio import events
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextvars import Context
+
+    from emulator.loop import SimLoop
+    from emulator.scope import Scope
+
+
+class Handle(events.Handle):
+    """A callback that is ready to run, and the scope it belongs to."""
+
+    __slots__ = ("scope",)
+
+    # The base's attributes are set here: this is the hottest constructor of the emulator.
+    def __init__(  # pyright: ignore[reportMissingSuperCall]
+        self,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: SimLoop,
+        context: Context,
+        scope: Scope | None,
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = context
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+        self.scope = scope
+
+
+class Timer(events.TimerHandle):
+    """A callback that becomes ready at an instant.
+
+    A `passive` timer (retention, cron) runs when its time comes but never keeps `settle` going.
+    `owner` says in words what waits.
+    """
+
+    __slots__ = ("due", "owner", "passive", "scope")
+
+    def __init__(  # pyright: ignore[reportMissingSuperCall]
+        self,
+        due: int,
+        callback: Callable[..., object],
+        args: tuple[Any, ...],
+        loop: SimLoop,
+        context: Context,
+        scope: Scope | None,
+    ) -> None:
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = context
+        self._cancelled = False
+        self._repr = None
+        self._source_traceback = None
+        self._when = loop.time_of(due)
+        self._scheduled = True
+        self.due = due
+        self.scope = scope
+        self.passive = False
+        self.owner = ""
+
+    # Two timers are never equal: asyncio would compare their callbacks and arguments.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def cancel(self) -> None:
+        if not self._cancelled:
+            events.Handle.cancel(self)
+            self._loop._timer_handle_cancelled(self)

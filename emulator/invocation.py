@@ -1,0 +1,328 @@
+"""One event handled by one isolate: its tasks, its background work, its end.
+
+Theory of operation. An invocation starts with its *main* task, the handler. It lives on while work
+given to `waitUntil` is pending. When both are done it *ends*: tasks that were neither awaited nor
+given to `waitUntil` are cancelled, in the very moment in which the handler returns, so that one
+that never started does not start. What still runs when that instant is over is frozen. A power cut
+(`Isolate.kill`) ends it at once, without a line of it running.
+
+    running ── main done, nothing pending ──────────────> ended ──> frozen
+       └────── main done, background pending ─> lingering ──┘
+                                                   └── 30 s after the answer: cancelled
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from emulator.background import LIMIT, Background
+from emulator.clock import moment
+from emulator.faults.sites import site_name
+from emulator.findings import Finding
+from emulator.location import (
+    Location,
+    describe_error,
+    raised_at,
+    waiting_at,
+)
+from emulator.logs import Log
+from emulator.scope import SCOPE, Scope
+from emulator.values import JsException
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from emulator.background import BackgroundTask
+    from emulator.importer import ModuleSpace
+    from emulator.isolate import Isolate
+    from emulator.kernel import Kernel
+    from emulator.runtime.host import WebRequest, WebResponse
+
+_GLOBAL_SCOPE = (
+    "Disallowed operation called within global scope. Asynchronous I/O (ex: fetch() or connect()), "
+    "setting a timeout, and generating random values are not allowed within global scope. To fix "
+    "this error, perform this operation within a handler. "
+    "https://developers.cloudflare.com/workers/runtime-apis/handlers/"
+)
+_OTHER_REQUEST = (
+    "Cannot perform I/O on behalf of a different request. I/O objects (such as streams, "
+    "request/response bodies, and others) created in the context of one request handler cannot be "
+    "accessed from a different request's handler. This is a limitation of Cloudflare Workers which "
+    "allows us to improve overall performance."
+)
+
+
+class Invocation(Scope):
+    """An event being handled. Implements `emulator.runtime.host.Host` for the code it runs."""
+
+    # A test's own calls on bindings are no fault sites.
+    is_test = False
+
+    def __init__(self, isolate: Isolate, event: str, *, subject: str = "") -> None:
+        super().__init__()
+        self.isolate = isolate
+        self.kernel: Kernel = isolate.kernel
+        self.worker = isolate.worker.name
+        self.event = event
+        self.subject = subject or event
+        self.space: ModuleSpace = isolate.space
+        self.struck = False  # a fault hit it: its findings are the fault's, not the code's
+        self.main_done = False
+        self.ended = False
+        self.gone = False  # ended or killed, with nothing left to run
+        # Whether the test's own request is waiting on this: decides a fault's class.
+        self.in_request = False
+        self.retried = False
+        self.passes_through = False  # `passThroughOnException` was called
+        self.limit: int | None = LIMIT  # of background work, after the answer
+        self.background = Background(self)
+        self.on_end: Callable[[], None] = _nothing
+        self.on_killed: Callable[[], None] = _nothing
+        self._evicted = False  # a fault takes its background work when it has answered
+        self._calls: list[Any] = []
+        self._partial: dict[str, str] = {}  # lines that are not complete, by level
+
+    # -- what the runtime modules ask (Host) -----------------------------------------------------
+
+    @property
+    def env(self) -> dict[str, Any]:
+        return self.isolate.worker.env
+
+    @property
+    def flags(self) -> frozenset[str]:
+        return self.isolate.worker.config.flags
+
+    @property
+    def alive(self) -> bool:
+        """Whether a call it makes still has an effect."""
+        return not (self.dead or self.ended)
+
+    @property
+    def waited_for(self) -> bool:
+        """Whether the handler or work given to `waitUntil` goes on, within its time."""
+        return not self.main_done or (self.background.pending and not self.background.out_of_time)
+
+    def wait_until(self, work: Awaitable[Any]) -> None:
+        try:
+            self.forbid_in_global_scope()
+            self.forbid_from_elsewhere()
+        except JsException:
+            if asyncio.iscoroutine(work):
+                work.close()
+            raise
+        self._meet_fault()
+        self.background.add(work)
+
+    def _meet_fault(self) -> None:
+        if self.in_request and self.kernel.faults.meet(site_name("wait_until", self.worker)):
+            self.struck = self._evicted = True
+
+    def fetch(self, request: WebRequest) -> Awaitable[WebResponse]:
+        self.forbid_in_global_scope()
+        return self.kernel.outbound.send(self, request)
+
+    def write(self, level: str, text: str) -> None:
+        """Take what the code printed; each complete line is logged."""
+        *lines, rest = (self._partial.pop(level, "") + text).split("\n")
+        for line in lines:
+            self.log(level, line)
+        if rest:
+            self._partial[level] = rest
+
+    def log(self, level: str, text: str) -> None:
+        kernel = self.kernel
+        kernel.logs.append(Log(moment(kernel.now), self.worker, level, text))
+        kernel.record("log", self.subject, level=level, text=text)
+
+    def urandom(self, size: int) -> bytes:
+        return self.kernel.surroundings.urandom(size)
+
+    def track(self, call: Any) -> None:
+        """Remember a binding call, to tell at the end whether it was ever awaited."""
+        self.forbid_in_global_scope()
+        self._calls.append(call)
+
+    def forbid_in_global_scope(self) -> None:
+        """Raise production's error for an effect at import time."""
+        if self.event == "import":
+            raise JsException("Error", _GLOBAL_SCOPE)
+
+    def forbid_work_in_global_scope(self) -> None:
+        """Raise it also where importing began work that goes on, such as an `asyncio.Task`."""
+        if not self.tasks:
+            return
+        error = JsException("Error", _GLOBAL_SCOPE)
+        for task in self.tasks:
+            error.add_note(f"The work was begun at {self.place(_created(task))}.")
+            task.get_coro().close()  # it never ran
+        self.kernel.loop.kill(self)
+        raise error
+
+    def forbid_from_elsewhere(self) -> None:
+        """Raise production's error where another event's code uses this `ctx`, or too late."""
+        if not self.alive or SCOPE.get() not in (self, None):
+            raise JsException("Error", _OTHER_REQUEST)
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def start(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Run the handler as this invocation's main task."""
+        self.isolate.invocations[self] = None
+        self.kernel.loop.spawn(self, self._main(coroutine), self.event)
+
+    async def _main(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        try:
+            await coroutine
+        finally:
+            # Not reached after a power cut: the task is frozen then.
+            self._main_finished()
+
+    def _main_finished(self) -> None:
+        self.main_done = True
+        if self.dead:
+            return  # a fault cut the power when the handler had answered
+        if self._evicted:
+            self.kill()
+        elif not self.background.pending:
+            self.end()
+        elif self.limit is not None:
+            self.background.start_limit(self.limit)
+
+    def end_if_idle(self) -> None:
+        """End if neither the handler nor background work goes on."""
+        if self.main_done and not self.background.pending:
+            self.end()
+
+    def on_background_error(self, record: BackgroundTask, error: BaseException) -> None:
+        """Report a failed task; a queue invocation fails its batch instead."""
+        self.find(
+            "background_error",
+            f"a task given to waitUntil at {record.location} failed: {describe_error(error)}",
+            raised_at(error),
+        )
+
+    def end(self) -> None:
+        """Everything is answered: cancel what nobody waits for, and freeze what goes on."""
+        if self.ended or self.dead:
+            return
+        self.ended = True
+        self.background.stop()
+        current = asyncio.current_task(self.kernel.loop)
+        left = [task for task in self.tasks if task is not current and not task.done()]
+        if not self.background.out_of_time:
+            self._report_unwaited(left)
+        self._calls.clear()
+        for task in left:
+            task.cancel()
+        self.on_end()
+        if left:
+            self.at_end_of_instant(self.freeze)
+        else:
+            self.freeze()
+
+    def at_end_of_instant(self, step: Callable[[], None]) -> None:
+        """Take the step when everything that is ready at this instant has run."""
+        self.kernel.loop.kernel_at(self.kernel.now, step, owner="the end of an invocation")
+
+    def freeze(self) -> None:
+        """Let no line of it run any more."""
+        if self.gone:
+            return
+        current = asyncio.current_task(self.kernel.loop)
+        if any(task is not current and not task.done() for task in self.tasks):
+            self.kernel.loop.kill(self)
+        else:
+            for timer in self.kernel.loop.timers_of(self):
+                timer.cancel()
+        self._leave()
+
+    def cut_links(self) -> None:
+        """Let go of the emulator, which is closed; what user code made stays."""
+        super().cut_links()
+        del self.isolate, self.kernel
+        self.on_end = self.on_killed = _nothing
+        self.background.cut_links()
+        self._calls.clear()
+
+    def suspend(self) -> None:
+        """Let no line of it run any more, while the platform still waits for it."""
+        self.kernel.loop.kill(self)
+
+    def kill(self) -> None:
+        """Power cut."""
+        if self.gone:
+            return
+        self.background.lose()
+        self._leave()
+        if not self.dead:
+            self.kernel.loop.kill(self)
+        self.on_killed()
+
+    def _leave(self) -> None:
+        self.gone = True
+        for level, text in self._partial.items():
+            self.log(level, text)
+        self._partial.clear()
+        self.isolate.invocations.pop(self, None)
+
+    # -- reports ---------------------------------------------------------------------------------
+
+    def place(self, location: Location | None) -> str:
+        """A location as reports show it."""
+        return location.relative_to(self.isolate.worker.folder) if location else "(unknown line)"
+
+    def find(self, code: str, message: str, location: Location | None) -> None:
+        """Add a finding, unless a fault struck this invocation."""
+        kernel = self.kernel
+        if self.struck:
+            return
+        kernel.findings.add(
+            Finding(
+                code=code,
+                message=message,
+                at=moment(kernel.now),
+                location=self.place(location) if location else None,
+                worker=self.worker,
+                subject=self.subject,
+            )
+        )
+        kernel.record("finding", self.subject, code=code, message=message)
+
+    def _report_unwaited(self, left: list[asyncio.Task[Any]]) -> None:
+        """Report what was neither awaited nor given to `waitUntil`, each line of code once."""
+        running = [task.get_coro() for task in left]
+        seen = []
+        for call in self._calls:
+            # One that a task was made of is that task's affair.
+            if not call.awaited and not any(call is coroutine for coroutine in running):
+                where = Location(*call.created)
+                seen.append(where)
+                self.find(
+                    "never_awaited",
+                    f"{call.js_class}.{call.method}() at {self.place(where)} was neither awaited "
+                    "nor given to waitUntil; production may drop it when the handler returns",
+                    where,
+                )
+        for task in left:
+            place = _created(task) or waiting_at(task.get_coro())
+            if place not in seen:
+                self._report_floating(task, place)
+
+    def _report_floating(self, task: asyncio.Task[Any], where: Location | None) -> None:
+        name = getattr(task.get_coro(), "__qualname__", "a coroutine")
+        self.find(
+            "floating_task",
+            f"the task {name} made at {self.place(where)} was still running when the invocation "
+            "ended, and was cancelled: await it or give it to waitUntil",
+            where,
+        )
+
+
+def _nothing() -> None:
+    """The default of both hooks."""
+
+
+def _created(task: asyncio.Future[Any]) -> Location | None:
+    created: Location | None = getattr(task, "created", None)
+    return created

@@ -1,0 +1,189 @@
+"""Incarnations of a Worker's code.
+
+A `Worker` is a deployed script: its config, its bindings, its files, and at most one current
+`Isolate`. An isolate is what a crash or an eviction takes away: the module globals and the running
+invocations. The next event makes a new one, by running the code again.
+"""
+
+from __future__ import annotations
+
+import importlib
+from contextvars import Context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from emulator.entrypoints import Script, discover
+from emulator.errors import WorkerLoadError
+from emulator.foreign import is_foreign
+from emulator.importer import Bundle, ModuleSpace, finder
+from emulator.invocation import Invocation
+from emulator.location import Location, raised_at, waiting_at
+from emulator.runtime.context import ExecutionContext
+from emulator.runtime.proxies import wrap
+from emulator.runtime.rpc import raw_env
+from emulator.scope import SCOPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from emulator.config import WorkerConfig
+    from emulator.kernel import Kernel
+
+
+class Worker:
+    """A deployed script, whatever isolate runs it."""
+
+    def __init__(self, kernel: Kernel, config: WorkerConfig, env: dict[str, Any]) -> None:
+        self.kernel = kernel
+        self.config = config
+        self.name = config.name
+        self.env = env
+        self.folder: Path | None = config.source.parent if config.source else config.root
+        self._bundle = Bundle(config.root)
+        self._isolate: Isolate | None = None
+        # Replaced ones whose invocations have not all ended.
+        self._retired: list[Isolate] = []
+
+    @property
+    def isolate(self) -> Isolate:
+        """The current isolate; a new one is loaded if there is none. Raises `WorkerLoadError`."""
+        if self._isolate is None:
+            self._isolate = self._load(self._bundle)
+        return self._isolate
+
+    @property
+    def running(self) -> list[Invocation]:
+        """The invocations in flight."""
+        isolates = [*self._retired, *([self._isolate] if self._isolate is not None else [])]
+        return [invocation for isolate in isolates for invocation in isolate.invocations]
+
+    @property
+    def script(self) -> Script:
+        """The entrypoints of the current isolate's code."""
+        return self.isolate.script
+
+    def crash(self) -> None:
+        """Power cut of all that runs of this Worker, if anything does."""
+        if self._isolate is not None or self.running:
+            self.kernel.record("crash", f"worker {self.name}")
+            self._kill()
+
+    def close(self) -> None:
+        """Stop for good, without a word in the trace but on background work that is lost."""
+        self._kill()
+
+    def evict(self) -> None:
+        """Let the next event start with fresh memory; what is in flight finishes in the old."""
+        if self._isolate is not None:
+            self.kernel.record("evict", f"worker {self.name}")
+            self._retire()
+
+    def reload(self) -> None:
+        """Load the code again; on failure the old code stays. Raises `WorkerLoadError`."""
+        bundle = Bundle(self.config.root)
+        isolate = self._load(bundle)
+        self._retire()
+        self._bundle, self._isolate = bundle, isolate
+        self.kernel.record("reload", f"worker {self.name}")
+
+    def _load(self, bundle: Bundle) -> Isolate:
+        isolate = Isolate(self, bundle)
+        isolate.load()
+        return isolate
+
+    def _retire(self) -> None:
+        isolate, self._isolate = self._isolate, None
+        self._retired = [old for old in self._retired if old.invocations]
+        if isolate is not None and isolate.invocations:
+            self._retired.append(isolate)
+
+    def _kill(self) -> None:
+        self._retire()
+        retired, self._retired = self._retired, []
+        for isolate in retired:
+            isolate.kill()
+
+
+class Isolate:
+    """One incarnation of a Worker's code, once it is loaded."""
+
+    script: Script
+
+    def __init__(self, worker: Worker, bundle: Bundle) -> None:
+        self.worker = worker
+        self.kernel = worker.kernel
+        self.space = ModuleSpace(bundle)
+        # In the order they started.
+        self.invocations: dict[Invocation, None] = {}
+
+    def load(self) -> None:
+        """Run the main module; raises `WorkerLoadError`."""
+        self.script = self.kernel.inside(self._load)
+
+    def handler(self, event: str, invocation: Invocation) -> Callable[..., Any]:
+        """Return the handler of `event` on a fresh instance; raises what its `__init__` raises."""
+        return self.script.bind(event, wrap(ExecutionContext(invocation)), raw_env())
+
+    def kill(self) -> None:
+        """Cut the power: no line of this isolate runs again."""
+        for invocation in list(self.invocations):
+            invocation.kill()
+
+    def _load(self) -> Script:
+        loading = Invocation(self, "import", subject=f"worker {self.worker.name}")
+        context = Context()
+        context.run(SCOPE.set, loading)
+        previous = finder.space
+        finder.activate(self.space)
+        try:
+            main = context.run(self._import)
+            loading.forbid_work_in_global_scope()
+            return discover(main, self.worker.config.flags)
+        except BaseException as error:
+            if is_foreign(error):
+                raise
+            raise self._explain(error) from error
+        finally:
+            finder.activate(previous)
+            loading.end()
+
+    def _import(self) -> ModuleType | type[Any]:
+        main = self.worker.config.main
+        return importlib.import_module(main.stem) if isinstance(main, Path) else main
+
+    def _explain(self, error: BaseException) -> WorkerLoadError:
+        main = self.worker.config.main
+        name = main if isinstance(main, Path) else getattr(main, "__name__", main)
+        place = _place(error, main)
+        lines = [
+            f"the Worker {self.worker.name!r} could not be loaded from {name}: "
+            f"{type(error).__name__}: {_text(error)}{f' ({place})' if place else ''}",
+            *getattr(error, "__notes__", ()),
+        ]
+        return WorkerLoadError("\n".join(lines))
+
+
+def _text(error: BaseException) -> str:
+    return error.msg if isinstance(error, SyntaxError) else str(error)
+
+
+def _place(error: BaseException, main: object) -> str:
+    """The line on which loading failed, as `file:line`."""
+    where = raised_at(error)
+    if isinstance(error, SyntaxError) and error.filename:
+        where = Location(error.filename, error.lineno or 1)
+    if where is None:
+        return f"{main}:1" if isinstance(main, Path) else ""
+    return f"{where.file}:{where.line}"
+
+
+def pending_calls(worker: Worker) -> list[str]:
+    """What the Worker's invocations wait for, one line each, for `Stuck` and `NotSettled`."""
+    lines = []
+    for invocation in worker.running:
+        for task in invocation.tasks:
+            where = waiting_at(task.get_coro())
+            if where is not None and not task.done():
+                lines.append(f"{invocation.subject} waits at {invocation.place(where)}")
+    return lines

@@ -1,0 +1,168 @@
+"""What all parts of one emulator share: its loop, clock, randomness, faults, trace and findings."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, Literal
+
+from emulator.capture import Capture
+from emulator.clock import Clock
+from emulator.faults import Fault, Faults
+from emulator.findings import Findings
+from emulator.importer import finder
+from emulator.location import format_error, raised_at
+from emulator.logs import Logs
+from emulator.loop import SimLoop
+from emulator.pump import Pump
+from emulator.surroundings import Surroundings
+from emulator.trace import Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from emulator.background import BackgroundTask
+    from emulator.bindings.outbound import Outbound
+    from emulator.location import Location
+    from emulator.scope import Scope
+    from emulator.secrets import Masker
+
+Profile = Literal["production", "miniflare"]
+
+
+class Kernel:
+    """One simulation without its products; queues, ingress and isolates are built on it."""
+
+    def __init__(
+        self,
+        *,
+        start: int,
+        seed: int,
+        faults: Iterable[str | Fault],
+        profile: Profile,
+        masker: Masker,
+    ) -> None:
+        self.profile = profile
+        self.seed = seed
+        self.clock = Clock(start)
+        # First, because a plan may be wrong and a loop must be closed.
+        self.faults = Faults(self._now, faults, on_fired=self._trace_fault)
+        self.loop = SimLoop(self.clock)
+        self.pump = Pump(self.loop, self._describe_pending)
+        self.trace = Trace(start, masker=masker)
+        self.findings = Findings(masker)
+        self.logs = Logs(masker)
+        self.background: list[BackgroundTask] = []
+        self.outbound: Outbound
+        self.surroundings = Surroundings(self.clock, seed)
+        self._capture = Capture()
+        # The emulator's own choices: ids, orders. Apart from the Worker's random values.
+        self.random = random.Random(f"choices {seed}")
+        self.pending: list[Callable[[], list[str]]] = []
+        self._commits: list[Callable[[], None]] = []
+        self.loop.before_run = self._enter
+        self.loop.after_run = self._leave
+        self.loop.on_scope = _show_modules
+        self.loop.on_lost_error = self._lost_error
+        self.loop.on_never_awaited = _never_awaited
+
+    @property
+    def now(self) -> int:
+        """Virtual now, in microseconds since the epoch."""
+        return self.clock.now
+
+    def record(self, kind: str, subject: str, **data: Any) -> None:
+        """Write an event of this instant to the trace."""
+        self.trace.record(self.clock.now, kind, subject, **data)
+
+    def hexadecimal(self, digits: int) -> str:
+        """A random lower-case hexadecimal text of the emulator's choosing."""
+        return f"{self.random.getrandbits(4 * digits):0{digits}x}"
+
+    def on_commit(self, commit: Callable[[], None]) -> None:
+        """Call `commit` before anything this instant allowed becomes visible outside."""
+        self._commits.append(commit)
+
+    def commit(self) -> None:
+        """Make durable what happened so far: one transaction for a whole run of the loop."""
+        for commit in self._commits:
+            commit()
+
+    def inside(self, function: Callable[[], Any]) -> Any:
+        """Call a synchronous function as if the simulation ran it."""
+        if self.loop.draining:
+            return function()
+        return self.loop.call_inside(function)
+
+    def go_on(self, now: int, process: int) -> None:
+        """Take up what an earlier process left: its time, and randomness that does not repeat."""
+        self.clock.now = now
+        self.random.seed(f"choices {self.seed} of process {process}")
+        self.surroundings.seed(self.seed + (process << 64))
+
+    def reset(self) -> None:
+        """Forget everything that happened; the clock goes back to the start."""
+        self.clock.now = self.clock.start
+        self.random.seed(f"choices {self.seed}")
+        self.surroundings.seed(self.seed)
+        self.faults.reset()
+        self.trace.clear()
+        self.findings.clear()
+        self.logs.clear()
+        self.background.clear()
+
+    def close(self) -> None:
+        """Stop the loop and give back what was borrowed from the process."""
+        self._capture.close()
+        self.surroundings.close()
+        self.loop.close()
+
+    def _now(self) -> int:
+        return self.clock.now
+
+    def _enter(self) -> None:
+        self.surroundings.enter()
+        self._capture.enter()
+
+    def _leave(self) -> None:
+        finder.activate(None)
+        self._capture.leave()
+        self.surroundings.leave()
+        self.commit()
+
+    def _lost_error(self, scope: Scope | None, details: dict[str, Any]) -> None:
+        """An exception nobody took: user code's is logged, the emulator's own reaches the test."""
+        error = details.get("exception")
+        if error is None:
+            return
+        worker: Any = None if getattr(scope, "is_test", True) else scope
+        if worker is None or raised_at(error) is None:
+            self.loop.abort(error)
+        else:
+            text = format_error(error, worker.isolate.worker.folder)
+            worker.log("error", f"{details['message']}\n{text}")
+
+    def _trace_fault(self, fault: Fault) -> None:
+        self.record("fault", fault.site, fault=str(fault))
+
+    def _describe_pending(self) -> list[str]:
+        return [line for describe in self.pending for line in describe()]
+
+
+def _never_awaited(scope: Scope | None, name: str, where: Location | None) -> bool:
+    """A coroutine of user code was dropped; whether it became a finding."""
+    worker: Any = None if getattr(scope, "is_test", True) else scope
+    if worker is None:
+        return False
+    worker.find(
+        "never_awaited",
+        f"the coroutine {name}() made at {worker.place(where)} was never awaited: await it, or "
+        "give it to waitUntil",
+        where,
+    )
+    return True
+
+
+def _show_modules(scope: Scope | None) -> None:
+    space = getattr(scope, "space", None)
+    if space is not None:
+        finder.activate(space)

@@ -1,0 +1,119 @@
+"""Where in the user's code something happened."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import os
+import sys
+import sysconfig
+import textwrap
+import traceback
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import CodeType, TracebackType
+
+_LIBRARIES = {sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")}
+# Code made at run time (`<string>`, of a dataclass) has no line that anybody could look at.
+_MADE = ("<frozen", "<string>", "<attrs ", "<template>")
+_NOT_USERS = (os.path.dirname(__file__) + os.sep, *_MADE, *sorted(_LIBRARIES))
+# As often as Python shows the same line of a recursion.
+_REPEATS = 3
+
+
+class Location(NamedTuple):
+    """A line of the user's code."""
+
+    file: str
+    line: int
+
+    def relative_to(self, folder: Path | None) -> str:
+        """`src/entry.py:12`, from `folder` where the file lies below it."""
+        name = self.file
+        if folder is not None and name.startswith(str(folder) + os.sep):
+            name = os.path.relpath(name, folder)
+        return f"{name}:{self.line}"
+
+
+def is_users(code: CodeType) -> bool:
+    """Whether this is the user's own code, and no library's."""
+    return not code.co_filename.startswith(_NOT_USERS)
+
+
+def caller() -> Location | None:
+    """The innermost line of the user's code that led here."""
+    frame = sys._getframe(1)
+    while not is_users(frame.f_code):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return Location(frame.f_code.co_filename, frame.f_lineno)
+
+
+def raised_at(error: BaseException) -> Location | None:
+    """The innermost line of the user's code in a traceback, or in that of the cause."""
+    found = None
+    traceback: TracebackType | None = error.__traceback__
+    while traceback is not None:
+        if is_users(traceback.tb_frame.f_code):
+            found = Location(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
+        traceback = traceback.tb_next
+    if found is None and error.__cause__ is not None:
+        return raised_at(error.__cause__)
+    return found
+
+
+def waiting_at(coroutine: object) -> Location | None:
+    """The innermost line of the user's code on which a suspended coroutine waits."""
+    found = None
+    while coroutine is not None:
+        frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
+        if frame is not None and is_users(frame.f_code):
+            found = Location(frame.f_code.co_filename, frame.f_lineno)
+        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
+    return found
+
+
+def format_error(error: BaseException, folder: Path | None) -> str:
+    """A traceback of the user's own lines, the same on every Python.
+
+    The cause comes first, the exceptions of a group last and indented.
+    """
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and raised_at(cause) is None:
+        cause = None  # how the emulator got there is not the user's concern
+    lines = [] if cause is None else [format_error(cause, folder), ""]
+    frames = _frames(error, folder)
+    if frames:
+        lines.append("Traceback (most recent call last):")
+    for frame, repeats in itertools.groupby(frames):
+        same = len(list(repeats))
+        lines += [frame] * min(same, _REPEATS)
+        if same > _REPEATS:
+            lines.append(f"  [Previous line repeated {same - _REPEATS} more times]")
+    if isinstance(error, BaseExceptionGroup):
+        members = [format_error(member, folder) for member in error.exceptions]
+        lines += [textwrap.indent(member, "  | ", lambda _: True) for member in members]
+    lines.append(describe_error(error))
+    return "\n".join(lines)
+
+
+def _frames(error: BaseException, folder: Path | None) -> list[str]:
+    """The user's frames of a traceback, each as Python prints it."""
+    shown = []
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        code = frame.f_code
+        if is_users(code):
+            file = Location(code.co_filename, number).relative_to(folder).rpartition(":")[0]
+            source = linecache.getline(code.co_filename, number).strip()
+            line = f'  File "{file}", line {number}, in {code.co_name}'
+            shown.append(f"{line}\n    {source}" if source else line)
+    return shown
+
+
+def describe_error(error: BaseException) -> str:
+    """An exception's type, text and notes, as the end of a traceback has them."""
+    shown = traceback.TracebackException.from_exception(error)
+    return "".join(shown.format_exception_only()).rstrip()

@@ -1,0 +1,380 @@
+"""The pytest plugin: the `emulator` fixture, its marker and options, and the report of a failure.
+
+Nothing of the emulator is imported until a test asks for it: the plugin costs a start of pytest
+next to nothing. `pytest_arguments.py` reads markers and options, `pytest_report.py` writes what a
+report says, `pytest_guard.py` is what the entry point names.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from functools import wraps
+from importlib.abc import MetaPathFinder
+from time import perf_counter, time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+    from emulator import Emulator
+    from emulator.pytest_report import Group
+
+_EMULATOR = pytest.StashKey["Emulator"]()
+_JUDGED = pytest.StashKey[bool]()
+_PATCHES = pytest.StashKey[pytest.MonkeyPatch]()
+_EPOCH = pytest.StashKey[float]()
+_SECTION = "workers-emulator"
+_OTHER_EMULATOR = re.compile(r"No module named 'emulator\.|from 'emulator' \(")
+
+
+class FindingWarning(UserWarning):
+    """A finding that does not fail the test.
+
+    Where filterwarnings makes warnings errors it fails the test after all, in the same way as a
+    finding of a strict code; `default::emulator.pytest_plugin.FindingWarning` is the filter that
+    lets it be a warning again.
+    """
+
+
+# -- options -----------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("workers-emulator")
+    group.addoption(
+        "--emulator-faults",
+        metavar="PLAN",
+        default="",
+        help="run the tests that use the emulator under this fault plan, such as "
+        '"batch.emails#1:lose_ack"; several faults are separated by ";"',
+    )
+    group.addoption(
+        "--emulator-seed",
+        metavar="N",
+        type=int,
+        default=None,
+        help="the seed of every choice the emulator makes (default 0)",
+    )
+    group.addoption(
+        "--fault-sweep",
+        choices=("on", "off"),
+        default="on",
+        help="off: run tests marked with fault_sweep once, without faults",
+    )
+    _add_ini_options(parser)
+
+
+def _add_ini_options(parser: pytest.Parser) -> None:
+    parser.addini(
+        "emulator_config",
+        "path of the wrangler config, relative to rootdir; by default the nearest wrangler.jsonc, "
+        "wrangler.json or wrangler.toml at or above the test file",
+    )
+    parser.addini(
+        "emulator_strict",
+        "finding codes that fail a test; by default those marked so in the documentation",
+        type="args",
+        default=None,
+    )
+    parser.addini(
+        "emulator_wall_clock",
+        "`test`: time.time() and datetime.now() are virtual in the test body too; `worker`: only "
+        "in Worker code",
+        default="test",
+    )
+
+
+class RuntimeDoor(MetaPathFinder):
+    """Loads what serves the runtime's modules when the first of them is imported."""
+
+    names = frozenset({"workers", "js", "pyodide", "_pyodide", "asgi"})
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] not in self.names:
+            return None
+        from emulator import importer
+
+        if importer.finder in sys.meta_path:
+            return None  # It has been asked already, and knows better.
+        importer.install()
+        return importer.finder.find_spec(fullname, path, target)
+
+
+# One per process, as `sys.meta_path` is.
+_door = RuntimeDoor()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Let conftest files say `from workers import …`: they are loaded before `pytest_configure`."""
+    _open_door()
+
+
+def _open_door() -> None:
+    if _door not in sys.meta_path:
+        sys.meta_path.insert(0, _door)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "emulator(**arguments): arguments of `Emulator` for a test, class or module; the closest "
+        "marker wins argument by argument, relative paths resolve against the test file",
+    )
+    config.addinivalue_line(
+        "markers",
+        'fault_sweep(depth=1, classes=("platform",), only=[], skip=[], limit=None): run the test '
+        "once clean and once per fault found",
+    )
+    # Virtual time reaches every copy of time.time(), but not the performance counter's.
+    config.stash[_EPOCH] = time() - perf_counter()
+    _check_options(config)
+    _open_door()
+
+
+def _check_options(config: pytest.Config) -> None:
+    mode = config.getini("emulator_wall_clock")
+    if mode not in ("test", "worker"):
+        raise pytest.UsageError(f"emulator_wall_clock is {mode!r}; it may be 'test' or 'worker'")
+    plan, strict = config.getoption("--emulator-faults"), config.getini("emulator_strict")
+    try:
+        if plan:
+            from emulator.faults import Faults
+
+            Faults(lambda: 0, plan)
+        if strict:
+            from emulator.findings import check_codes
+
+            check_codes(strict)
+    except ValueError as error:  # A PlanError is one.
+        option = "emulator_strict" if type(error) is ValueError else "--emulator-faults"
+        raise pytest.UsageError(f"{option}: {error}") from None
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    plan, seed = config.getoption("--emulator-faults"), config.getoption("--emulator-seed")
+    lines = [f"emulator faults: {plan}"] if plan else []
+    return lines if seed is None else [*lines, f"emulator seed: {seed}"]
+
+
+# -- the fixture, and who runs a test ------------------------------------------------------------
+
+
+@pytest.fixture
+def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
+    """A fresh `Emulator` of the project's wrangler config: in-memory state, virtual clock.
+
+    `@pytest.mark.emulator(...)` overrides the constructor's arguments.
+    """
+    from emulator import pytest_arguments
+
+    with pytest_arguments.make(request) as instance:
+        request.node.stash[_EMULATOR] = instance
+        request.node.stash[_JUDGED] = False
+        _relax_respx(request.node, instance)
+        yield instance
+
+
+def _relax_respx(item: pytest.Item, emulator: Emulator) -> None:
+    """Do not enforce `assert_all_called` in a run under a plan: a fault may be why no call came.
+
+    Routers are asked when they stop, in the test or at its teardown, and have an argument for not
+    being strict then. `respx_mock.assert_all_called()` in a test's own code stays an assertion.
+    """
+    router: Any = sys.modules.get("respx.router")
+    if router is None:
+        return
+    stop = router.MockRouter.stop
+
+    @wraps(stop)
+    def stop_quietly(
+        self: Any, clear: bool = True, reset: bool = True, quiet: bool = False
+    ) -> None:
+        faults = emulator.faults
+        stop(self, clear=clear, reset=reset, quiet=quiet or bool(faults.plan or faults.fired))
+
+    item.stash[_PATCHES] = patches = pytest.MonkeyPatch()
+    patches.setattr(router.MockRouter, "stop", stop_quietly)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    try:
+        yield
+    finally:
+        patches = item.stash.get(_PATCHES, None)
+        if patches is not None:
+            patches.undo()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let go of the emulator when all is reported: pytest keeps its items to the end."""
+    try:
+        return (yield)
+    finally:
+        if _EMULATOR in item.stash:
+            del item.stash[_EMULATOR]
+
+
+@pytest.hookimpl
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a coroutine test that uses the emulator and that no other plugin has claimed."""
+    emulator = _emulator_of(pyfuncitem)
+    if emulator is None:
+        return None
+    test = pyfuncitem.obj
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    if inspect.iscoroutinefunction(test):
+        emulator.run(test(**arguments))
+        return True
+    given = getattr(test, "hypothesis", None)
+    if inspect.iscoroutinefunction(getattr(given, "inner_test", None)):
+        _run_given(emulator, test, arguments)
+        return True
+    return None
+
+
+def _emulator_of(item: pytest.Item) -> Emulator | None:
+    """The emulator a test uses: ours, or one that a fixture of the project's own has made."""
+    made = item.stash.get(_EMULATOR, None)
+    module: Any = sys.modules.get("emulator.emulator")
+    if made is not None or module is None:
+        return made
+    values = (getattr(item, "funcargs", None) or {}).values()
+    return next((value for value in values if isinstance(value, module.Emulator)), None)
+
+
+def _run_given(
+    emulator: Emulator, test: Callable[..., object], arguments: dict[str, object]
+) -> None:
+    """Run a coroutine test under Hypothesis' `@given`, which calls the function it has kept."""
+    given: Any = test.hypothesis  # type: ignore[attr-defined]
+    coroutine_function = given.inner_test
+
+    @wraps(coroutine_function)
+    def run(*positional: Any, **named: Any) -> None:
+        emulator.run(coroutine_function(*positional, **named))
+
+    given.inner_test = run
+    try:
+        test(**arguments)
+    finally:
+        given.inner_test = coroutine_function
+
+
+# -- findings ------------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Judge the findings in the call phase, so that a test fails as one item."""
+    _warn_unswept(item)
+    yield
+    # Named so that `--pdb`, which stops in this frame, has it at hand.
+    emulator = item.stash.get(_EMULATOR, None)
+    if emulator is not None and len(emulator.findings):
+        text = _judge(item, emulator)
+        if text is not None:
+            item.stash[_JUDGED] = True
+            pytest.fail(text, pytrace=False)
+
+
+def _judge(item: pytest.Item, emulator: Emulator) -> str | None:
+    """Return the text with which the findings fail the test, if they do; warn of the others."""
+    from emulator.pytest_report import failure, grouped
+
+    strict = item.config.getini("emulator_strict")
+    codes = None if strict is None else frozenset(strict)
+    wrong = grouped(emulator.findings.unexpected(codes))
+    warned = grouped(emulator.findings.tolerated(codes))
+    errors = [group for group in warned if not _warn(item, group)]
+    return failure(wrong, errors) if wrong or errors else None
+
+
+def _warn(item: pytest.Item, group: Group) -> bool:
+    """Issue a warning; False if filterwarnings makes it an error."""
+    try:
+        item.warn(FindingWarning(group.text))
+    except FindingWarning:
+        return False
+    return True
+
+
+def _warn_unswept(item: pytest.Item) -> None:
+    option = item.config.getoption
+    if item.get_closest_marker("fault_sweep") is None or option("--fault-sweep") == "off":
+        return
+    if not option("--emulator-faults"):
+        item.warn(
+            pytest.PytestWarning(
+                "fault_sweep: this version of workers-emulator has no sweep yet; the test ran "
+                "once, without faults. --fault-sweep=off says that this is meant"
+            )
+        )
+
+
+# -- the report ----------------------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the timeline and a line that reproduces it to a failure."""
+    emulator = _emulator_of(item)
+    if emulator is not None:
+        # Stamped by time.time(), which was virtual at one end at least.
+        call.stop = item.config.stash[_EPOCH] + perf_counter()
+        call.start = call.stop - call.duration
+    report = yield
+    if emulator is not None and report.failed:
+        _add_section(report, _describe(item, emulator))
+    return report
+
+
+def _add_section(report: pytest.TestReport, text: str) -> None:
+    """Add a section where JUnit files have it too, and --show-capture=no leaves it."""
+    add = getattr(report.longrepr, "addsection", None)
+    if add is None:
+        report.sections.append((_SECTION, text))
+    else:
+        add(_SECTION, text)
+
+
+def _describe(item: pytest.Item, emulator: Emulator) -> str:
+    from emulator.pytest_arguments import marked
+    from emulator.pytest_report import describe
+
+    seed = item.config.getoption("--emulator-seed")
+    try:
+        if seed == marked(item).get("seed", 0):
+            seed = None
+        return describe(item, emulator, seed=seed, findings=not item.stash.get(_JUDGED, False))
+    except Exception as error:  # A report that cannot be written must not end the session.
+        return f"the timeline could not be written: {type(error).__name__}: {error}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Explain an import that failed because the project has a package `emulator` too."""
+    report = yield
+    if report.failed and _OTHER_EMULATOR.search(str(report.longrepr)):
+        ours = sys.modules["emulator"].__file__
+        report.sections.append(
+            (
+                _SECTION,
+                f"`emulator` is the package of workers-emulator here ({ours}). If the project has "
+                "one of that name, rename it, or run pytest without the plugin: "
+                "-p no:workers-emulator",
+            )
+        )
+    return report

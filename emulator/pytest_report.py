@@ -1,0 +1,124 @@
+"""What a failing test's report says: the findings, the timeline, a line that reproduces it.
+
+The line holds what is not in the test's code: the plan and the seed of the command line. Faults
+that a marker, a fixture or the test itself plans are not pasted, because running the test again
+plans them again, at the same moment; a pasted one would be planned from the start, also after
+`reset()`. They are shown beside the line, for other tests. (Pasting them does no harm to the run:
+of equal faults on one occurrence one strikes.)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from emulator.faults import format_plan, parse_plan
+from emulator.trace.written import write_datetime
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pytest
+
+    from emulator import Emulator, Finding
+
+# More of the timeline than this hides the failure; `emulator.trace.render()` has it all.
+_SHOWN_EVENTS = 200
+_SHOWN_MESSAGES = 5
+_PLAIN = re.compile(r"[\w./:=@+,-]+", re.ASCII)
+# What a shell, or Windows' command line, reads inside double quotes.
+_SPECIAL = re.compile(r'[$`"\\!%\n]')
+
+
+class Group(NamedTuple):
+    """Findings of one code at one place of the user's code, told as one."""
+
+    code: str
+    text: str
+
+
+def grouped(findings: Iterable[Finding]) -> list[Group]:
+    """Return findings told as few as can be, in the order in which the first of each came."""
+    places: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        place = finding.location or finding.message
+        places.setdefault((finding.code, place), []).append(finding)
+    return [Group(code, _tell(found)) for (code, _), found in places.items()]
+
+
+def _tell(findings: list[Finding]) -> str:
+    first, *others = findings
+    text = str(first)
+    if others:
+        text += f": {len(findings)} times, the last at {write_datetime(others[-1].at)}"
+    messages = [m for m in dict.fromkeys(other.message for other in others) if m != first.message]
+    text += "".join(f"\n    also: {message}" for message in messages[:_SHOWN_MESSAGES])
+    left_out = len(messages) - _SHOWN_MESSAGES
+    return f"{text}\n    and {left_out} more messages" if left_out > 0 else text
+
+
+def failure(strict: list[Group], warnings: list[Group]) -> str:
+    """Return the text with which findings fail a test.
+
+    `warnings` are those that only filterwarnings turned into failures.
+    """
+    groups = [*strict, *warnings]
+    text = [f"the emulator found {_codes(groups)}", *(f"  {group.text}" for group in groups)]
+    text.append('Mark one as intended with emulator.findings.expect("code").')
+    if strict:
+        text.append("The ini option emulator_strict lists the codes that fail a test.")
+    if warnings:
+        text.append(
+            f"{_codes(warnings)} would be a warning, which filterwarnings makes an error; the "
+            'filter "default::emulator.pytest_plugin.FindingWarning" keeps such warnings.'
+        )
+    return "\n".join(text)
+
+
+def _codes(groups: list[Group]) -> str:
+    return ", ".join(dict.fromkeys(group.code for group in groups))
+
+
+def describe(item: pytest.Item, emulator: Emulator, *, seed: int | None, findings: bool) -> str:
+    """Return the section of a failing test; `seed` is that of the command line if it counts.
+
+    `findings` says whether to list them, which a test that failed because of them has done.
+    """
+    parts = [emulator.trace.render(last=_SHOWN_EVENTS).rstrip()]
+    parts.append("\n".join(_reproduction(item, emulator, seed)))
+    unexpected = [*emulator.findings.unexpected(), *emulator.findings.tolerated()]
+    found = grouped(unexpected) if findings else []
+    if found:
+        parts.insert(0, "\n".join(("findings", *(f"  {group.text}" for group in found))))
+    return "\n\n".join(parts)
+
+
+def _reproduction(item: pytest.Item, emulator: Emulator, seed: int | None) -> Iterator[str]:
+    given = parse_plan(item.config.getoption("--emulator-faults"))
+    parts = ["pytest", _quoted(_node(item))]
+    if given:
+        parts.append(f"--emulator-faults {_quoted(format_plan(given))}")
+    if seed is not None:
+        parts.append(f"--emulator-seed {seed}")
+    yield f"reproduce: {' '.join(parts)}"
+    own = [fault for fault in dict.fromkeys(emulator.faults.plan) if fault not in given]
+    if own:
+        plan = _quoted(emulator.trace.masker(format_plan(own)))
+        yield f"The test plans its faults itself; for other tests: --emulator-faults {plan}"
+
+
+def _node(item: pytest.Item) -> str:
+    """The test's id from where pytest was started, which need not be rootdir."""
+    start = item.config.invocation_params.dir
+    _, separator, name = item.nodeid.partition("::")
+    if start == item.config.rootpath:
+        return item.nodeid
+    return os.path.relpath(item.path, start).replace(os.sep, "/") + separator + name
+
+
+def _quoted(text: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return text
+    return shlex.quote(text) if _SPECIAL.search(text) else f'"{text}"'

@@ -1,0 +1,66 @@
+"""What the runtime does to a response on its way out: lengths, empty bodies, compression."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from emulator.runtime.host import WebRequest, WebResponse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+_WITHOUT_BODY = frozenset({101, 204, 205, 304})
+_GZIP = 31  # zlib's number for the format
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def as_sent(request: WebRequest, response: WebResponse) -> WebResponse:
+    """Return the response as it goes over the wire.
+
+    A body whose header says gzip is compressed here, as workerd does it. To HEAD, and with a status
+    that allows none, no body is sent.
+    """
+    if response.status in _WITHOUT_BODY:
+        return replace(response, body=b"")
+    names = {name for name, _ in response.headers}
+    body = response.body
+    if "content-encoding" in names and ("content-encoding", "gzip") in response.headers:
+        body = _compressed(body) if isinstance(body, bytes) else _compressing(body)
+    length: tuple[tuple[str, str], ...] = ()
+    if isinstance(body, bytes):
+        headers = tuple(pair for pair in response.headers if pair[0] != "content-length")
+        length = (("content-length", str(len(body))),)
+    else:
+        headers = response.headers
+        if "content-length" not in names:
+            length = (("transfer-encoding", "chunked"),)
+    if request.method == "HEAD":
+        body = b""
+    return WebResponse(response.status, response.status_text, headers + length, body, response.url)
+
+
+def _compressed(body: bytes) -> bytes:
+    if body.startswith(_GZIP_MAGIC):
+        return body  # the Worker did it itself, with `encodeBody: "manual"`
+    compressor = zlib.compressobj(wbits=_GZIP)
+    return compressor.compress(body) + compressor.flush()
+
+
+async def _compressing(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    compressor = None
+    try:
+        async for chunk in body:
+            if compressor is None and chunk.startswith(_GZIP_MAGIC):
+                yield chunk
+                async for rest in body:
+                    yield rest
+                return
+            compressor = compressor or zlib.compressobj(wbits=_GZIP)
+            yield compressor.compress(chunk) + compressor.flush(zlib.Z_SYNC_FLUSH)
+        yield (compressor or zlib.compressobj(wbits=_GZIP)).flush()
+    finally:
+        close = getattr(body, "aclose", None)
+        if close is not None:
+            await close()

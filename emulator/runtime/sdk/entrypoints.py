@@ -1,0 +1,108 @@
+"""The base classes of a Worker's entrypoints (python-api.md 1.1)."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeVar
+
+from emulator.runtime.profile import is_modern
+from emulator.runtime.rpc import _BindingWrapper, _EnvWrapper
+from emulator.runtime.sdk.request import Request
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def _as_env(env: Any) -> Any:
+    """The `env` a class gets: wrapped, raw in the frozen SDK of older dates."""
+    return _EnvWrapper(env) if is_modern() else env
+
+
+class _Entrypoint:
+    """What the three base classes have in common: `self.ctx` and `self.env`."""
+
+    ctx: Any
+    env: Any
+
+    def __init__(self, ctx: Any, env: Any) -> None:
+        self.ctx = ctx
+        self.env = _as_env(env)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            _wrap_init(cls)
+
+
+def _wrap_init(cls: type[Any]) -> None:
+    """Let a class's own `__init__` see the wrapped `env`, whether it calls the base's or not."""
+    original = cls.__init__
+
+    @functools.wraps(original)
+    def wrapped(self: Any, *args: Any, **options: Any) -> None:
+        if len(args) > 1:
+            args = (args[0], _as_env(args[1]), *args[2:])
+        original(self, *args, **options)
+
+    cls.__init__ = wrapped
+
+
+class WorkerEntrypoint(_Entrypoint):
+    """Base of a Worker's entrypoint; a new instance is made for each event."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = vars(cls).get("queue")
+        if isinstance(own, FunctionType):
+            cls.queue = _wrap_queue(own)  # type: ignore[attr-defined]
+        elif own is None:
+            _wrap_inherited_queue(cls)
+
+
+def _wrap_inherited_queue(cls: type[Any]) -> None:
+    """A mixin beside the base class may bring the handler, which then is wrapped too."""
+    for base in cls.__mro__[1:]:
+        found = vars(base).get("queue")
+        if found is not None:
+            if isinstance(found, FunctionType) and not issubclass(base, WorkerEntrypoint):
+                cls.queue = _wrap_queue(found)
+            return
+
+
+def _wrap_queue(handler: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(handler)
+    async def queue(self: Any, batch: Any, *args: Any, **options: Any) -> Any:
+        argument = _BindingWrapper(batch) if is_modern() else batch
+        result = handler(self, argument, *args, **options)
+        return await result if inspect.isawaitable(result) else result
+
+    return queue
+
+
+class DurableObject(_Entrypoint):
+    """Base of a Durable Object; the emulator does not run them yet."""
+
+
+class WorkflowEntrypoint(_Entrypoint):
+    """Base of a Workflow; the emulator does not run them yet."""
+
+
+def handler(func: _F) -> _F:
+    """Let a global handler (`on_fetch`) get the SDK's `Request` and a wrapped `env`."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        if args and _is_request(args[0]):
+            args = (Request(args[0]), *args[1:])
+        if len(args) > 1:
+            args = (args[0], _as_env(args[1]), *args[2:])
+        return func(*args, **options)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _is_request(value: Any) -> bool:
+    constructor = getattr(value, "constructor", None)
+    return getattr(constructor, "name", None) == "Request"

@@ -1,0 +1,121 @@
+"""A Worker project to run pytest in, for the tests of the plugin."""
+
+from __future__ import annotations
+
+import sys
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from _pytest.pytester import Pytester, RunResult
+
+CONFIG = """
+{ // of the Worker under test
+  "name": "signup", "main": "src/entry.py", "compatibility_date": "2026-09-01",
+  "compatibility_flags": ["python_workers"],
+  "queues": {
+    "producers": [{"binding": "EMAILS", "queue": "emails"}],
+    "consumers": [{"queue": "emails"}],
+  },
+}
+"""
+
+WORKER = """
+import json
+import time
+from urllib.parse import urlsplit
+
+from workers import Response, WorkerEntrypoint, fetch
+
+IDEMPOTENT = False
+sent = set()
+
+
+class Default(WorkerEntrypoint):
+    async def fetch(self, request):
+        path = urlsplit(request.url).path
+        if path == "/ok":
+            return Response("ok")
+        if path == "/time":
+            return Response(str(time.time()))
+        if path == "/boom":
+            raise ValueError("boom")
+        if path == "/log":
+            print("a line of the Worker")
+            return Response("logged")
+        if path == "/ask":
+            await fetch("https://ask.example/")
+            return Response("asked")
+        if path == "/spin":
+            while True:
+                pass
+        data = await request.json()
+        await self.env.EMAILS.send({"to": data["email"]})
+        return Response.json({"queued": True}, status=202)
+
+    async def queue(self, batch, env, ctx):
+        for message in batch.messages:
+            if not (IDEMPOTENT and message.id in sent):
+                body = json.dumps({"to": message.body.to})
+                await fetch("https://mail.example/send", method="POST", body=body)
+                sent.add(message.id)
+            message.ack()
+"""
+
+
+class Project:
+    """A folder with a Worker, whose tests run in a pytest of their own."""
+
+    def __init__(self, pytester: Pytester) -> None:
+        self.pytester = pytester
+        self.path: Path = pytester.path
+        self.ini()
+        self.worker()
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the project; returns its path."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text), "utf-8")
+        return path
+
+    def worker(self, folder: str = ".", *, idempotent: bool = False) -> None:
+        """Write a wrangler config and the signup Worker."""
+        code = WORKER.replace("IDEMPOTENT = False", f"IDEMPOTENT = {idempotent}")
+        self.write(f"{folder}/wrangler.jsonc", CONFIG)
+        self.write(f"{folder}/src/entry.py", code)
+
+    def ini(self, *lines: str) -> None:
+        """Write the ini file: these lines."""
+        self.write("pytest.ini", "\n".join(("[pytest]", *lines, "")))
+
+    def pytest(
+        self, *arguments: str, plugins: Sequence[str] | None = ("respx",), stdin: bytes = b""
+    ) -> RunResult:
+        """Run pytest here, in a process of its own, with ours and these plugins.
+
+        None stands for all that are installed, whose imports take longer than most tests.
+        """
+        loaded = [] if plugins is None else ["workers-emulator", *plugins]
+        options = [option for plugin in loaded for option in ("-p", plugin)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", "300")  # No line of a summary is cut.
+            if plugins is not None:
+                patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+            return self.pytester.run(
+                sys.executable,
+                *("-m", "pytest", "-p", "no:cacheprovider", *options, *arguments),
+                timeout=60,
+                stdin=stdin,
+            )
+
+
+@pytest.fixture
+def project(pytester: Pytester) -> Project:
+    """A Worker project; its tests are to be written."""
+    return Project(pytester)

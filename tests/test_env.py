@@ -1,0 +1,161 @@
+"""`env` in the Worker, and `emulator.env` in the test."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from worker_files import handler
+
+from emulator import Emulator
+from emulator.runtime.proxies import JsProxy
+from emulator.runtime.pyproxy import jsnull
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.asyncio
+
+VARS = {"TEXT": "text", "NUMBER": 3, "YES": True, "NOTHING": None, "JSON": {"a": [1, {"b": 2}]}}
+QUEUES = {"producers": [{"binding": "Q", "queue": "q"}]}
+
+
+async def test_variables_have_the_types_of_production(tmp_path: Path) -> None:
+    """python-api.md 1.3."""
+    body = """
+        env = self.env
+        kinds = [type(getattr(env, name)).__name__ for name in
+                 ("TEXT", "NUMBER", "YES", "NOTHING", "JSON", "Q")]
+        return Response.json([kinds, env.JSON.a[1].b, hasattr(env, "MISSING")])
+    """
+    config = handler(tmp_path, body, vars=VARS, queues=QUEUES, compatibility_date="2026-05-01")
+    async with Emulator(config) as emulator:
+        assert (await emulator.fetch("/")).json() == [
+            ["str", "int", "bool", "JsNull", "JsProxy", "_BindingWrapper"],
+            2,
+            False,
+        ]
+
+
+@pytest.mark.parametrize(
+    ("expression", "error"),
+    [
+        ("self.env['TEXT']", "TypeError: '_EnvWrapper' object is not subscriptable"),
+        ("self.env.MISSING", "AttributeError: MISSING"),
+        ("self.env.JSON['a']", "TypeError: 'pyodide.ffi.JsProxy' object is not subscriptable"),
+    ],
+)
+async def test_what_env_cannot_do_fails_as_in_production(
+    tmp_path: Path, expression: str, error: str
+) -> None:
+    async with Emulator(handler(tmp_path, expression, vars=VARS)) as emulator:
+        assert (await emulator.fetch("/")).text.endswith(error)
+
+
+async def test_a_test_sees_variables_as_the_worker_does(tmp_path: Path) -> None:
+    config = handler(tmp_path, "", vars=VARS, queues=QUEUES)
+    async with Emulator(config) as emulator:
+        env = emulator.env
+        assert ("text", 3, True, jsnull) == (env.TEXT, env.NUMBER, env.YES, env.NOTHING)
+        assert isinstance(env.JSON, JsProxy)
+        assert env.JSON.a[1].b == 2
+        assert env.JSON.to_py() == {"a": [1, {"b": 2}]}
+        with pytest.raises(AttributeError, match="MISSING"):
+            _ = env.MISSING
+        assert getattr(env, "MISSING", "default") == "default"
+        assert dir(env) == sorted([*VARS, "Q"])
+
+
+async def test_a_test_sends_through_a_binding_and_it_is_no_fault_site(tmp_path: Path) -> None:
+    config = handler(tmp_path, "", queues=QUEUES)
+    async with Emulator(config, faults="send.q#1:fail") as emulator:
+        result = await emulator.env.Q.send({"n": 1}, delaySeconds=5)
+        assert result.metadata.metrics.backlogCount == 0
+        await emulator.env.Q.sendBatch([{"body": 2}, {"body": 3}])
+        assert [message.body for message in emulator.queues["q"].backlog] == [2, 3, {"n": 1}]
+        assert not emulator.faults.fired
+        assert [str(site.name) for site in emulator.faults.sites] == ["message.q"] * 3
+
+
+async def test_an_error_of_a_binding_reaches_the_test(tmp_path: Path) -> None:
+    async with Emulator(handler(tmp_path, "", queues=QUEUES)) as emulator:
+        with pytest.raises(TypeError, match="tuple"):
+            await emulator.env.Q.send((1, 2))
+        with pytest.raises(AttributeError):
+            emulator.env.Q.send_batch  # noqa: B018
+
+
+async def test_calls_of_a_test_need_no_loaded_code_and_survive_a_crash(tmp_path: Path) -> None:
+    async with Emulator(handler(tmp_path, "", queues=QUEUES)) as emulator:
+        with emulator.hold():
+            sending = asyncio.ensure_future(emulator.env.Q.send(1))
+            await emulator.crash()
+            await sending
+        assert len(emulator.queues["q"].backlog) == 1
+
+
+class Mailer:
+    """A test's own binding."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def send(self, text: str) -> str:
+        await asyncio.sleep(1)
+        self.sent.append(text)
+        return f"sent {text}"
+
+
+async def test_extra_bindings_are_the_very_objects(tmp_path: Path) -> None:
+    mailer, table, items = Mailer(), {"a": 1}, [1, 2]
+    body = """
+        env = self.env
+        same = [env.MAIL is env.MAIL, env.TABLE == {"a": 1}, env.ITEMS == [1, 2], env.ADD(1, 2)]
+        env.TABLE["b"] = 2
+        return Response(f"{same} {await env.MAIL.send('x')} {env.NAME} {env.NONE}")
+    """
+    extra: dict[str, Any] = {
+        "MAIL": mailer,
+        "TABLE": table,
+        "ITEMS": items,
+        "ADD": lambda a, b: a + b,
+        "NAME": "name",
+        "NONE": None,
+    }
+    async with Emulator(handler(tmp_path, body), bindings=extra) as emulator:
+        text = (await emulator.fetch("/")).text
+        assert text == "[True, True, True, 3] sent x name None"
+        assert mailer.sent == ["x"]
+        assert table == {"a": 1, "b": 2}
+        assert all(getattr(emulator.env, name) is value for name, value in extra.items())
+        assert emulator.faults.sites[1:] == []
+        await emulator.crash()
+        await emulator.fetch("/")
+        assert mailer.sent == ["x", "x"]
+
+
+async def test_each_worker_has_its_env(tmp_path: Path) -> None:
+    configs = [
+        handler(tmp_path / name, "return Response(self.env.NAME)", name=name, vars={"NAME": name})
+        for name in ("a", "b")
+    ]
+    async with Emulator(configs) as emulator:
+        assert (await emulator.fetch("/", worker="b")).text == "b"
+        assert emulator.env.NAME == "a"
+        assert emulator.envs["b"].NAME == "b"
+        assert list(emulator.envs) == ["a", "b"]
+        with pytest.raises(KeyError, match="there is no Worker 'c'; there are: a, b"):
+            _ = emulator.envs["c"]
+
+
+async def test_a_module_keeps_env_for_good(tmp_path: Path) -> None:
+    """python-api.md 1.3: `from workers import env` is bound once and delegates."""
+    config = handler(
+        tmp_path,
+        "import settings\nreturn Response(settings.env.TEXT)",
+        files={"settings.py": "from workers import env\n"},
+        vars=VARS,
+    )
+    async with Emulator(config) as emulator:
+        assert (await emulator.fetch("/")).text == "text"

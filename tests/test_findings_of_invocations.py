@@ -1,0 +1,271 @@
+"""Work that nobody waits for: floating tasks, calls and coroutines that were never awaited."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from worker_files import handler, worker
+
+from emulator import Emulator
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.asyncio
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+QUEUES = {"producers": [{"binding": "Q", "queue": "q"}]}
+
+
+def producer(folder: Path, body: str, **config: Any) -> dict[str, Any]:
+    """A Worker with the queue `q` as `self.env.Q`."""
+    return handler(folder, body, queues=QUEUES, **config)
+
+
+async def found(config: dict[str, Any], **options: Any) -> tuple[Emulator, list[tuple[str, str]]]:
+    """Fetch once and settle; returns the closed emulator, and each finding's code and line."""
+    async with Emulator(config, **options) as emulator:
+        response = await emulator.fetch("/")
+        assert response.text == "sent", response.text
+        await emulator.settle()
+    findings = [f for f in emulator.findings if f.code != "no_consumer"]
+    return emulator, [(finding.code, finding.location or "") for finding in findings]
+
+
+# -- tasks (public-reports O-35; recordings wu_dangling_*) -----------------------------------------
+
+
+async def test_a_task_that_nobody_waits_for_is_cancelled_with_the_answer(tmp_path: Path) -> None:
+    body = """
+    async def work():
+        print("never")
+        await asyncio.sleep(3)
+    asyncio.create_task(work())
+    return Response("sent")
+    """
+    emulator, findings = await found(handler(tmp_path, body))
+    assert findings == [("floating_task", "entry.py:13")]
+    assert list(emulator.logs) == []
+    assert emulator.now == START
+    assert "the task Default.fetch.<locals>.work made at" in emulator.findings[0].message
+
+
+async def test_a_floating_task_that_began_sees_its_cancellation(tmp_path: Path) -> None:
+    body = """
+    async def work():
+        try:
+            await asyncio.sleep(3)
+            print("never")
+        except asyncio.CancelledError:
+            print("cancelled")
+            raise
+    task = asyncio.create_task(work())
+    await asyncio.sleep(1)
+    return Response("sent")
+    """
+    emulator, findings = await found(handler(tmp_path, body))
+    assert findings == [("floating_task", "entry.py:17")]
+    assert [(log.text, log.at.second) for log in emulator.logs] == [("cancelled", 1)]
+
+
+async def test_a_floating_task_lives_while_other_work_keeps_the_event_alive(tmp_path: Path) -> None:
+    """Recording wu_dangling_with_other_waituntil."""
+    body = """
+    async def work(name, delay):
+        await asyncio.sleep(delay)
+        print(name)
+    asyncio.create_task(work("dangling", 3))
+    asyncio.create_task(work("too long", 9))
+    waitUntil(work("given", 8))
+    return Response("sent")
+    """
+    emulator, findings = await found(handler(tmp_path, body))
+    assert [(log.text, log.at.second) for log in emulator.logs] == [("dangling", 3), ("given", 8)]
+    assert findings == [("floating_task", "entry.py:14")]
+
+
+async def test_a_floating_task_that_goes_on_is_frozen_with_the_instant(tmp_path: Path) -> None:
+    body = """
+    async def stubborn():
+        while True:
+            try:
+                await asyncio.sleep(1)
+            except asyncio.CancelledError:
+                print("no")
+            else:
+                print("never")
+    asyncio.create_task(stubborn())
+    await asyncio.sleep(0)
+    return Response("sent")
+    """
+    emulator, findings = await found(handler(tmp_path, body))
+    assert findings == [("floating_task", "entry.py:18")]
+    assert {log.text for log in emulator.logs} == {"no"}
+    assert emulator.now == START
+
+
+async def test_a_timer_that_nobody_waits_for_does_not_fire(tmp_path: Path) -> None:
+    """Recording wu_dangling_timer."""
+    body = """
+    from js import setTimeout
+    from pyodide.ffi import create_proxy
+    setTimeout(create_proxy(lambda: print("never")), 300)
+    asyncio.get_running_loop().call_later(0.3, print, "never")
+    return Response("sent")
+    """
+    emulator, _ = await found(handler(tmp_path, body))
+    assert list(emulator.logs) == []
+    assert emulator.now == START
+
+
+async def test_tasks_that_are_done_or_awaited_are_no_findings(tmp_path: Path) -> None:
+    body = """
+    async def work():
+        await asyncio.sleep(1)
+    quick = asyncio.create_task(asyncio.sleep(0))
+    await asyncio.gather(work(), work())
+    async with asyncio.TaskGroup() as group:
+        group.create_task(work())
+    await asyncio.wait([asyncio.create_task(work())])
+    async with asyncio.timeout(5):
+        await work()
+    waitUntil(work())
+    return Response("sent")
+    """
+    assert (await found(handler(tmp_path, body)))[1] == []
+
+
+async def test_a_task_that_failed_unseen_is_logged(tmp_path: Path) -> None:
+    body = """
+    async def work():
+        raise ValueError("unseen")
+    asyncio.create_task(work())
+    await asyncio.sleep(1)
+    return Response("sent")
+    """
+    emulator, _ = await found(handler(tmp_path, body))
+    (log,) = emulator.logs
+    assert log.level == "error"
+    assert log.text.startswith("Task exception was never retrieved\nTraceback")
+    assert log.text.endswith("ValueError: unseen")
+
+
+# -- calls of bindings -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("profile", "sent"), [("production", []), ("miniflare", [{"n": 1}])])
+async def test_a_send_that_nobody_awaits_is_found_and_dropped_by_production(
+    tmp_path: Path, profile: Any, sent: list[Any]
+) -> None:
+    """Production may drop it when the handler returns; the local runtime was seen to keep it
+    (recording queue_send_not_awaited)."""
+    config = producer(tmp_path, 'self.env.Q.send({"n": 1})\nreturn Response("sent")')
+    # Miniflare drops what goes to a queue without a consumer.
+    config["queues"] = {**QUEUES, "consumers": [{"queue": "q"}]}
+    async with Emulator(config, profile=profile) as emulator:
+        emulator.queues["q"].pause()
+        await emulator.fetch("/")
+        assert [message.body for message in emulator.queues["q"].backlog] == sent
+        (finding,) = [f for f in emulator.findings if f.code != "missing_handler"]
+        assert (finding.code, finding.location) == ("never_awaited", "entry.py:10")
+        assert finding.message.startswith("WorkerQueue.send() at entry.py:10 was neither awaited")
+
+
+async def test_a_send_that_is_not_awaited_goes_out_while_the_handler_goes_on(
+    tmp_path: Path,
+) -> None:
+    """python-api.md 0, fact 7: the call is made at once."""
+    config = producer(
+        tmp_path, 'self.env.Q.send(1)\nawait asyncio.sleep(1)\nreturn Response("sent")'
+    )
+    async with Emulator(config) as emulator:
+        await emulator.fetch("/")
+        assert [message.body for message in emulator.queues["q"].backlog] == [1]
+        assert "never_awaited" in [finding.code for finding in emulator.findings]
+
+
+async def test_a_task_of_a_send_is_found_once_and_not_sent(tmp_path: Path) -> None:
+    """public-reports O-35."""
+    body = 'asyncio.create_task(self.env.Q.send(1))\nreturn Response("sent")'
+    emulator, findings = await found(producer(tmp_path, body))
+    assert findings == [("floating_task", "entry.py:10")]
+    assert emulator.queues["q"].backlog == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "await self.env.Q.send(1)",
+        "waitUntil(self.env.Q.send(1))",
+        "self.ctx.waitUntil(self.env.Q.send(1))",
+        "await asyncio.gather(self.env.Q.send(1))",
+        "await asyncio.create_task(self.env.Q.send(1))",
+        "waitUntil(asyncio.gather(self.env.Q.send(1)))",
+        "async with asyncio.TaskGroup() as group: group.create_task(self.env.Q.send(1))",
+    ],
+)
+async def test_a_send_that_is_waited_for_in_any_way_is_sent(tmp_path: Path, statement: str) -> None:
+    emulator, findings = await found(producer(tmp_path, f'{statement}\nreturn Response("sent")'))
+    assert findings == []
+    assert [message.body for message in emulator.queues["q"].backlog] == [1]
+
+
+async def test_each_line_is_reported_once(tmp_path: Path) -> None:
+    body = """
+    for n in range(5):
+        self.env.Q.send(n)
+    self.env.Q.sendBatch([{"body": 1}])
+    return Response("sent")
+    """
+    _, findings = await found(producer(tmp_path, body))
+    assert findings == [("never_awaited", "entry.py:11"), ("never_awaited", "entry.py:12")]
+
+
+# -- coroutines of the user's own ------------------------------------------------------------------
+
+
+async def test_a_coroutine_that_is_dropped_is_found_with_its_line(tmp_path: Path) -> None:
+    body = """
+    async def work():
+        print("never")
+    work()
+    asyncio.sleep(1)
+    return Response("sent")
+    """
+    emulator, findings = await found(handler(tmp_path, body))
+    assert findings == [("never_awaited", "entry.py:12"), ("never_awaited", "entry.py:13")]
+    assert "the coroutine Default.fetch.<locals>.work() made at" in emulator.findings[0].message
+    assert list(emulator.logs) == []
+
+
+# -- in other events -------------------------------------------------------------------------------
+
+
+async def test_scheduled_and_queue_handlers_are_watched_too(tmp_path: Path) -> None:
+    source = """
+        import asyncio
+        from workers import WorkerEntrypoint
+        class Default(WorkerEntrypoint):
+            async def scheduled(self, controller, env, ctx):
+                asyncio.create_task(asyncio.sleep(5))
+            async def queue(self, batch, env, ctx):
+                asyncio.create_task(asyncio.sleep(5))
+    """
+    config = worker(tmp_path, source, queues={"consumers": [{"queue": "q"}]})
+    async with Emulator(config) as emulator:
+        await emulator.scheduled(cron="* * * * *")
+        await emulator.queues["q"].send(1)
+        await emulator.settle()
+        assert [(f.code, f.location, f.subject) for f in emulator.findings] == [
+            ("floating_task", "entry.py:6", "scheduled * * * * *"),
+            ("floating_task", "entry.py:8", "queue q #1"),
+        ]
+
+
+async def test_an_event_that_a_fault_struck_makes_no_findings(tmp_path: Path) -> None:
+    body = 'asyncio.create_task(asyncio.sleep(5))\nreturn Response("sent")'
+    async with Emulator(handler(tmp_path, body), faults="request.GET./#1:lose_reply") as emulator:
+        await emulator.fetch("/", retries=1)
+        assert [(f.code, f.at.second) for f in emulator.findings] == [("floating_task", 10)]
