@@ -1,24 +1,24 @@
-"""`Emulator`: one simulation, assembled from the parts of this package."""
+"""`Emulator`: the public face of one simulation; what is behind it is `platform.Platform`.
+
+It is over 400 lines because a class of documented small members is one idea.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from os import PathLike
-from typing import Any, Literal, TypeVar, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import httpx
 
 from emulator import client as http
 from emulator import config as settings
 from emulator import importer
-from emulator.bindings.outbound import Outbound
 from emulator.caller import Caller, TestEnv
-from emulator.clock import instant, moment
-from emulator.cron import Cron
-from emulator.durability import Durability
+from emulator.clock import moment
 from emulator.durations import describe, microseconds
 from emulator.errors import (
     ConfigError,
@@ -29,28 +29,24 @@ from emulator.errors import (
     WorkerLoadError,
 )
 from emulator.faults import Fault, Faults
-from emulator.findings import Finding, Findings
-from emulator.ingress import Exchange, Ingress, ReplyLost
-from emulator.isolate import Worker, pending_calls
-from emulator.kernel import Kernel, Profile
+from emulator.ingress import Exchange, ReplyLost
+from emulator.platform import Platform, owner_of
 from emulator.pump import Goal
 from emulator.queues.control import Queue
-from emulator.queues.model import ConsumerRules, QueueRules
-from emulator.queues.service import Queues
 from emulator.registry import Registry
-from emulator.runtime.pyproxy import PyProxy
-from emulator.secrets import Masker
-from emulator.values import HostObject
-from emulator.wallclock import wall_clock as process_clock
 
 if TYPE_CHECKING:
-    from emulator.trace import Trace
-    from emulator.runtime.host import WebRequest
-    from emulator.background import BackgroundTask
-    from emulator.logs import Log
-    from types import TracebackType
-    from pathlib import Path
     from contextlib import AbstractContextManager
+    from pathlib import Path
+    from types import TracebackType
+
+    from emulator.background import BackgroundTask
+    from emulator.findings import Findings
+    from emulator.isolate import Worker
+    from emulator.kernel import Kernel, Profile
+    from emulator.logs import Log
+    from emulator.runtime.host import WebRequest
+    from emulator.trace import Trace
 
 _T = TypeVar("_T")
 
@@ -87,7 +83,7 @@ class ClockView:
     def timers(self) -> list[PendingTimer]:
         """What is pending, in the order in which it will run."""
         return [
-            PendingTimer(moment(timer.due), timer.owner or _owner(timer.scope))
+            PendingTimer(moment(timer.due), timer.owner or owner_of(timer.scope))
             for timer in self._kernel.loop.timers
         ]
 
@@ -104,7 +100,8 @@ class Emulator:
     emulator makes; `faults` are plan texts or `Fault`s; `state` is the path of a file that keeps
     what is durable, None keeps it in memory; `bindings` are extra objects on `env`;
     `queue_settings` are the settings production keeps on a queue, by the REST API's names, in
-    seconds; `environment` names a section of `env` in the config. `wall_clock="test"` makes `time.time()` and its kin virtual in the test as well.
+    seconds; `environment` names a section of `env` in the config. `wall_clock="test"` makes
+    `time.time()` and its kin virtual in the test as well.
 
     Raises `ConfigError` for a wrong config and `WorkerLoadError` for code that cannot be imported.
     """
@@ -129,97 +126,39 @@ class Emulator:
         _check_start(start)
         _check_choice("outbound", outbound, ("deny", "allow"))
         _check_choice("wall_clock", wall_clock, ("worker", "test"))
-        self._settings = settings.load(
-            config,
-            base=base,
-            profile=profile,
-            plan=plan,
-            queue_settings=queue_settings,
-            environment=environment,
-        )
         self._closed = False
         self._runner: asyncio.Runner | None = None
         self._client: httpx.AsyncClient | None = None
         self._sometimes: dict[str, bool] = {}
-        if isinstance(faults, (str, Fault)):
-            faults = (faults,)
-        self._kernel = Kernel(
-            start=instant(start),
-            seed=seed,
-            faults=faults,
-            profile=profile,
-            masker=Masker(_secrets(self._settings)),
-        )
-        self._kernel.outbound = Outbound(self._kernel, outbound)
-        self._kernel.findings.provide(self._unfired_faults)
-        self._kernel.findings.provide(self._unconsumed)
         self._extra = dict(bindings or {})
-        process_clock.open(self._kernel.clock, in_tests=wall_clock == "test")
-        try:
-            self._assemble(profile, state)
-        except BaseException:
-            self.close()
-            raise
-
-    # -- assembly --------------------------------------------------------------------------------
-
-    def _assemble(self, profile: Profile, state: str | PathLike[str] | None) -> None:
-        kernel = self._kernel
-        self._queues = Queues(kernel, list(_queue_rules(self._settings, profile)))
-        self._durability = Durability(kernel, self._queues, state)
-        self._ingress = Ingress(kernel)
-        self._cron = Cron(kernel)
-        self._workers = {
-            config.name: Worker(kernel, config, self._bindings_of(config))
-            for config in self._settings.workers
-        }
-        for config in self._settings.workers:
-            for consumer in config.consumers:
-                self._queues.consumers[consumer.queue] = self._workers[config.name]
-        first = next(iter(self._workers.values()))
-        self._callers = {name: Caller(worker) for name, worker in self._workers.items()}
-        self._caller = self._callers[first.name]
+        self._platform = platform = Platform(
+            settings.load(
+                config,
+                base=base,
+                profile=profile,
+                plan=plan,
+                queue_settings=queue_settings,
+                environment=environment,
+            ),
+            start=start,
+            seed=seed,
+            faults=(faults,) if isinstance(faults, (str, Fault)) else faults,
+            profile=profile,
+            state=state,
+            outbound=outbound,
+            bindings=self._extra,
+            time_in_tests=wall_clock == "test",
+        )
+        self._kernel = platform.kernel
+        self._callers = {name: Caller(worker) for name, worker in platform.workers.items()}
+        caller = next(iter(self._callers.values()))
         self.queues: Mapping[str, Queue] = Registry(
             "queue",
-            {
-                name: Queue(self._queues, name, self._caller)
-                for name in self._queues.broker.queues
-            },
+            {name: Queue(platform.queues, name, caller) for name in platform.queues.broker.queues},
         )
         self.workflows: Mapping[str, Any] = Registry("Workflow", {})
         self.durable_objects: Mapping[str, Any] = Registry("Durable Object binding", {})
-        self.clock = ClockView(kernel)
-        kernel.pending.append(self._waiting)
-        kernel.pump.cancel_hung = self._cancel_hung if profile == "miniflare" else None
-        self._durability.recover()
-        for worker in self._workers.values():
-            self._check_handlers(worker)
-
-    def _bindings_of(self, config: settings.WorkerConfig) -> dict[str, Any]:
-        env: dict[str, Any] = {**config.vars, **config.secrets}
-        for producer in config.producers:
-            env[producer.binding] = self._queues.binding(producer.queue)
-        return {**env, **{name: _as_given(value) for name, value in self._extra.items()}}
-
-    def _check_handlers(self, worker: Worker) -> None:
-        """Load the code, so that what is wrong with it is told now, and look at its handlers."""
-        script = worker.script
-        consumers = worker.config.consumers
-        if consumers and not script.handles("queue"):
-            names = ", ".join(consumer.queue for consumer in consumers)
-            self._find(
-                "missing_handler",
-                f"the Worker consumes {names} but has no queue() handler; its handlers: "
-                f"{', '.join(script.handlers) or 'none'}",
-                worker.name,
-            )
-        for code, message in worker.config.ignored:
-            self._find(code, message, worker.name)
-
-    def _find(self, code: str, message: str, worker: str) -> None:
-        self._kernel.findings.add(
-            Finding(code, message, moment(self._kernel.now), None, worker, None)
-        )
+        self.clock = ClockView(self._kernel)
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -261,7 +200,7 @@ class Emulator:
             content=content,
             data=data,
         )
-        target = self._worker(worker)
+        target = self._platform.worker(worker)
         pause = microseconds(wait) if retries else 0
         for left in range(retries, -1, -1):
             try:
@@ -275,9 +214,7 @@ class Emulator:
             await self._pass(pause, advance=advance)
         raise AssertionError("unreachable: the last try returns or raises")
 
-    async def _send(
-        self, worker: Worker, request: WebRequest, *, advance: bool
-    ) -> httpx.Response:
+    async def _send(self, worker: Worker, request: WebRequest, *, advance: bool) -> httpx.Response:
         exchange = self._dispatch(worker, request)
         name = f"fetch({request.method} {request.url})"
         pump = self._kernel.pump
@@ -289,7 +226,7 @@ class Emulator:
     ) -> Exchange:
         self._check_open("fetch")
         exchange = Exchange(self._kernel, request, streaming=streaming)
-        self._kernel.loop.kernel_soon(self._ingress.dispatch, worker, exchange)
+        self._kernel.loop.kernel_soon(self._platform.ingress.dispatch, worker, exchange)
         return exchange
 
     async def _pass(self, duration: int, *, advance: bool) -> None:
@@ -317,7 +254,7 @@ class Emulator:
         return self._client
 
     def _dispatch_first(self, request: WebRequest) -> Exchange:
-        return self._dispatch(self._worker(None), request, streaming=True)
+        return self._dispatch(self._platform.worker(None), request, streaming=True)
 
     async def scheduled(
         self,
@@ -328,7 +265,7 @@ class Emulator:
         """Run the `scheduled` handler; returns the outcome (`ok`, `exception`) and the error."""
         self._check_open("scheduled")
         try:
-            run = self._cron.dispatch(self._worker(worker), cron, time)
+            run = self._platform.cron.dispatch(self._platform.worker(worker), cron, time)
         except WorkerLoadError as error:
             return "exception", error
         await self._kernel.pump.reach(Goal("scheduled()", lambda: run.outcome is not None))
@@ -398,12 +335,12 @@ class Emulator:
     @property
     def env(self) -> TestEnv:
         """The bindings as the first Worker sees them; calls from the test are no fault sites."""
-        return self._env_of(next(iter(self._workers)))
+        return self._env_of(next(iter(self._platform.workers)))
 
     @property
     def envs(self) -> Mapping[str, TestEnv]:
         """The bindings of each Worker, by its name."""
-        return Registry("Worker", {name: self._env_of(name) for name in self._workers})
+        return Registry("Worker", {name: self._env_of(name) for name in self._platform.workers})
 
     def _env_of(self, name: str) -> TestEnv:
         return TestEnv(self._callers[name], self._extra)
@@ -441,41 +378,24 @@ class Emulator:
 
     async def evict(self) -> None:
         """Drop the memory of every Worker; what is durable stays, what is in flight finishes."""
-        await self._do("evict", self._evict)
+        await self._do("evict", self._platform.evict)
 
     async def crash(self) -> None:
         """Cut the power of every isolate now; what was in flight is lost, and redelivered or
         re-run as the platform would."""
-        await self._do("crash", self._crash)
+        await self._do("crash", self._platform.crash)
 
     async def restart(self) -> None:
         """As a killed process that comes back: `crash()`, and the platform's own state is rebuilt
         from the store."""
-        await self._do("restart", self._restart)
+        await self._do("restart", self._platform.restart)
 
     async def reload(self) -> None:
         """Load the Workers' code again; durable state stays.
 
         Raises `WorkerLoadError` and goes on with the old code if that fails.
         """
-        await self._do("reload", self._reload)
-
-    def _evict(self) -> None:
-        for worker in self._workers.values():
-            worker.evict()
-
-    def _reload(self) -> None:
-        for worker in self._workers.values():
-            worker.reload()
-
-    def _crash(self) -> None:
-        for worker in self._workers.values():
-            worker.crash()
-
-    def _restart(self) -> None:
-        self._crash()
-        self._kernel.record("restart", "platform")
-        self._durability.restart()
+        await self._do("reload", self._platform.reload)
 
     async def _do(self, name: str, action: Callable[[], Any]) -> None:
         self._check_open(name)
@@ -506,12 +426,8 @@ class Emulator:
         await self._do("reset", self._reset)
 
     def _reset(self) -> None:
-        for worker in self._workers.values():
-            worker.close()
         self._sometimes.clear()
-        self._kernel.reset()
-        self._queues.reset()
-        self._durability.clear()
+        self._platform.reset()
 
     def close(self) -> None:
         """Stop everything; what is in flight is lost. Closing twice does nothing."""
@@ -520,15 +436,9 @@ class Emulator:
         if self._kernel.pump.inside:
             raise InsideSimulation("an emulator cannot be closed from inside the simulation")
         self._closed = True
-        for worker in getattr(self, "_workers", {}).values():
-            worker.close()
-        self._kernel.findings.close()
         try:
-            if hasattr(self, "_durability"):
-                self._durability.close()
+            self._platform.close()
         finally:
-            self._kernel.close()
-            process_clock.close(self._kernel.clock)
             if self._runner is not None:
                 self._runner.close()
 
@@ -559,45 +469,14 @@ class Emulator:
         await self.aclose()
 
     def __repr__(self) -> str:
-        names = ", ".join(worker.name for worker in self._settings.workers)
+        names = ", ".join(worker.name for worker in self._platform.settings.workers)
         return f"<Emulator of {names} at {self.now:%Y-%m-%d %H:%M:%S.%f}>"
 
     # -- details ---------------------------------------------------------------------------------
 
-    def _worker(self, name: str | None) -> Worker:
-        if name is None:
-            return next(iter(self._workers.values()))
-        if name not in self._workers:
-            raise KeyError(f"there is no Worker {name!r}; there are: {', '.join(self._workers)}")
-        return self._workers[name]
-
     def _check_open(self, call: str) -> None:
         if self._closed:
             raise EmulatorClosed(f"{call}(): this emulator is closed; make a new one")
-
-    def _cancel_hung(self) -> bool:
-        return self._ingress.cancel_hung()
-
-    def _waiting(self) -> list[str]:
-        calls = [line for worker in self._workers.values() for line in pending_calls(worker)]
-        timers = [
-            f"due in {describe(max(timer.due - self._kernel.now, 0))}: "
-            f"{timer.owner or _owner(timer.scope)}"
-            for timer in self._kernel.loop.timers[:20]
-        ]
-        return [*calls, *timers]
-
-    def _unfired_faults(self) -> Iterator[Finding]:
-        for unfired in self._kernel.faults.unfired():
-            yield Finding("fault_not_fired", unfired.message, moment(self._kernel.now))
-
-    def _unconsumed(self) -> Iterator[Finding]:
-        for queue in self._queues.unconsumed():
-            count = len(self._queues.broker.pending(queue))
-            text = f"{count} message{'s' if count > 1 else ''} in {queue}, which no Worker consumes"
-            yield Finding(
-                "no_consumer", text, moment(self._kernel.now), None, None, f"queue {queue}"
-            )
 
 
 def _attempt(action: Callable[[], Any], outcome: asyncio.Future[None]) -> None:
@@ -612,59 +491,10 @@ def _attempt(action: Callable[[], Any], outcome: asyncio.Future[None]) -> None:
 def _check_start(start: datetime) -> None:
     if not isinstance(start, datetime) or start.tzinfo is None:
         raise ConfigError(
-            f"start is {start!r}; give an aware datetime, such as "
-            "datetime(2026, 1, 1, tzinfo=UTC)"
+            f"start is {start!r}; give an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)"
         )
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ConfigError(f"{name} is {value!r}; it may be {' or '.join(map(repr, choices))}")
-
-
-def _secrets(loaded: settings.Settings) -> dict[str, str]:
-    return {name: value for worker in loaded.workers for name, value in worker.secrets.items()}
-
-
-def _as_given(value: Any) -> Any:
-    """An object of the test's as a binding: user code gets this very object."""
-    return value if isinstance(value, (str, HostObject)) else PyProxy(value)
-
-
-def _owner(scope: Any) -> str:
-    return getattr(scope, "subject", "") or "a timer"
-
-
-def _queue_rules(loaded: settings.Settings, profile: Profile) -> Iterator[QueueRules]:
-    consumers = {
-        consumer.queue: consumer for worker in loaded.workers for consumer in worker.consumers
-    }
-    # Miniflare honours a producer's delay, production ignores it (queues.md 1.11).
-    delays = {
-        producer.queue: producer.delivery_delay_us
-        for worker in loaded.workers
-        for producer in worker.producers
-        if profile == "miniflare" and producer.delivery_delay_us is not None
-    }
-    for queue in loaded.queues:
-        consumer = consumers.get(queue.name)
-        yield QueueRules(
-            queue.name,
-            delivery_delay=delays.get(queue.name, queue.delivery_delay_us),
-            retention=queue.message_retention_us,
-            paused=queue.delivery_paused,
-            consumer=None if consumer is None else _consumer_rules(consumer),
-        )
-
-
-def _consumer_rules(consumer: settings.Consumer) -> ConsumerRules:
-    return ConsumerRules(
-        max_batch_size=consumer.max_batch_size,
-        max_batch_timeout=consumer.max_batch_timeout_us,
-        max_retries=consumer.max_retries,
-        retry_delay=consumer.retry_delay_us,
-        dead_letter_queue=consumer.dead_letter_queue,
-        max_concurrency=consumer.max_concurrency,
-    )
-
-

@@ -49,7 +49,7 @@ _LAYERS = (
     ("runtime", "config", "surroundings", "wallclock", "importer", "capture", "entrypoints"),
     ("kernel", "invocation", "isolate", "caller"),
     ("bindings", "queues", "ingress", "response_body", "cron", "client"),
-    ("durability", "emulator"),
+    ("durability", "platform", "emulator"),
     ("pytest_plugin", "pytest_arguments", "pytest_report", "pytest_guard"),
 )
 

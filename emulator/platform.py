@@ -1,0 +1,245 @@
+"""One simulated platform: its Workers, their queues and bindings, and what connects them.
+
+`Platform` is everything behind `Emulator`: it builds the parts from the settings, starts them, and
+takes them down again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from emulator.bindings.outbound import Outbound
+from emulator.clock import instant, moment
+from emulator.cron import Cron
+from emulator.durability import Durability
+from emulator.durations import describe
+from emulator.findings import Finding
+from emulator.ingress import Ingress
+from emulator.isolate import Worker, pending_calls
+from emulator.kernel import Kernel, Profile
+from emulator.queues.model import ConsumerRules, QueueRules
+from emulator.queues.service import Queues
+from emulator.runtime.pyproxy import PyProxy
+from emulator.secrets import Masker
+from emulator.values import HostObject
+from emulator.wallclock import wall_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
+    from os import PathLike
+
+    from emulator.config import Consumer, Settings, WorkerConfig
+    from emulator.faults import Fault
+
+
+class Platform:
+    """The parts of one emulator. Raises `WorkerLoadError` for code that cannot be imported."""
+
+    queues: Queues
+    ingress: Ingress
+    cron: Cron
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        start: datetime,
+        seed: int,
+        faults: Iterable[str | Fault],
+        profile: Profile,
+        state: str | PathLike[str] | None,
+        outbound: Literal["deny", "allow"],
+        bindings: Mapping[str, Any],
+        time_in_tests: bool,
+    ) -> None:
+        self.settings = settings
+        self.workers: dict[str, Worker] = {}
+        self._extra = bindings
+        self._durability: Durability | None = None
+        self.kernel = Kernel(
+            start=instant(start),
+            seed=seed,
+            faults=faults,
+            profile=profile,
+            masker=Masker(_secrets(settings)),
+        )
+        wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
+        try:
+            self._assemble(state, outbound)
+        except BaseException:
+            self.close()
+            raise
+
+    # -- assembly --------------------------------------------------------------------------------
+
+    def _assemble(
+        self, state: str | PathLike[str] | None, outbound: Literal["deny", "allow"]
+    ) -> None:
+        kernel = self.kernel
+        kernel.outbound = Outbound(kernel, outbound)
+        self.queues = Queues(kernel, list(_queue_rules(self.settings, kernel.profile)))
+        self._durability = Durability(kernel, self.queues, state)
+        self.ingress = Ingress(kernel)
+        self.cron = Cron(kernel)
+        for config in self.settings.workers:
+            worker = self.workers[config.name] = Worker(kernel, config, self._bindings_of(config))
+            for consumer in config.consumers:
+                self.queues.consumers[consumer.queue] = worker
+        kernel.findings.provide(self._unfired_faults)
+        kernel.findings.provide(self._unconsumed)
+        kernel.pending.append(self._waiting)
+        if kernel.profile == "miniflare":
+            kernel.pump.cancel_hung = self.ingress.cancel_hung
+        self._durability.recover()
+        for worker in self.workers.values():
+            self._check_handlers(worker)
+
+    def _bindings_of(self, config: WorkerConfig) -> dict[str, Any]:
+        env: dict[str, Any] = {**config.vars, **config.secrets}
+        for producer in config.producers:
+            env[producer.binding] = self.queues.binding(producer.queue)
+        return {**env, **{name: _as_given(value) for name, value in self._extra.items()}}
+
+    def _check_handlers(self, worker: Worker) -> None:
+        """Load the code, so that what is wrong with it is told now, and look at its handlers."""
+        script = worker.script
+        consumers = worker.config.consumers
+        if consumers and not script.handles("queue"):
+            names = ", ".join(consumer.queue for consumer in consumers)
+            self._find(
+                "missing_handler",
+                f"the Worker consumes {names} but has no queue() handler; its handlers: "
+                f"{', '.join(script.handlers) or 'none'}",
+                worker.name,
+            )
+        for code, message in worker.config.ignored:
+            self._find(code, message, worker.name)
+
+    def _find(self, code: str, message: str, worker: str) -> None:
+        self.kernel.findings.add(
+            Finding(code, message, moment(self.kernel.now), None, worker, None)
+        )
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def worker(self, name: str | None) -> Worker:
+        """The named Worker, or the first; raises `KeyError` listing the names."""
+        if name is None:
+            return next(iter(self.workers.values()))
+        if name not in self.workers:
+            raise KeyError(f"there is no Worker {name!r}; there are: {', '.join(self.workers)}")
+        return self.workers[name]
+
+    def evict(self) -> None:
+        """Drop the memory of every Worker."""
+        for worker in self.workers.values():
+            worker.evict()
+
+    def crash(self) -> None:
+        """Cut the power of every isolate."""
+        for worker in self.workers.values():
+            worker.crash()
+
+    def reload(self) -> None:
+        """Load the code of every Worker again."""
+        for worker in self.workers.values():
+            worker.reload()
+
+    def restart(self) -> None:
+        """Crash, and rebuild the platform's own state from the store."""
+        self.crash()
+        self.kernel.record("restart", "platform")
+        if self._durability is not None:
+            self._durability.restart()
+
+    def reset(self) -> None:
+        """Forget all that happened."""
+        for worker in self.workers.values():
+            worker.close()
+        self.kernel.reset()
+        self.queues.reset()
+        if self._durability is not None:
+            self._durability.clear()
+
+    def close(self) -> None:
+        """Stop everything; what is in flight is lost."""
+        for worker in self.workers.values():
+            worker.close()
+        self.kernel.findings.close()
+        try:
+            if self._durability is not None:
+                self._durability.close()
+        finally:
+            self.kernel.close()
+            wall_clock.close(self.kernel.clock)
+
+    # -- reports ---------------------------------------------------------------------------------
+
+    def _waiting(self) -> list[str]:
+        calls = [line for worker in self.workers.values() for line in pending_calls(worker)]
+        timers = [
+            f"due in {describe(max(timer.due - self.kernel.now, 0))}: "
+            f"{timer.owner or owner_of(timer.scope)}"
+            for timer in self.kernel.loop.timers[:20]
+        ]
+        return [*calls, *timers]
+
+    def _unfired_faults(self) -> Iterator[Finding]:
+        for unfired in self.kernel.faults.unfired():
+            yield Finding("fault_not_fired", unfired.message, moment(self.kernel.now))
+
+    def _unconsumed(self) -> Iterator[Finding]:
+        for queue in self.queues.unconsumed():
+            count = len(self.queues.broker.pending(queue))
+            text = f"{count} message{'s' if count > 1 else ''} in {queue}, which no Worker consumes"
+            yield Finding(
+                "no_consumer", text, moment(self.kernel.now), None, None, f"queue {queue}"
+            )
+
+
+def _secrets(loaded: Settings) -> dict[str, str]:
+    return {name: value for worker in loaded.workers for name, value in worker.secrets.items()}
+
+
+def _as_given(value: Any) -> Any:
+    """An object of the test's as a binding: user code gets this very object."""
+    return value if isinstance(value, (str, HostObject)) else PyProxy(value)
+
+
+def owner_of(scope: Any) -> str:
+    """What a timer of user code belongs to, in words."""
+    return getattr(scope, "subject", "") or "a timer"
+
+
+def _queue_rules(loaded: Settings, profile: Profile) -> Iterator[QueueRules]:
+    consumers = {
+        consumer.queue: consumer for worker in loaded.workers for consumer in worker.consumers
+    }
+    # Miniflare honours a producer's delay, production ignores it (queues.md 1.11).
+    delays = {
+        producer.queue: producer.delivery_delay_us
+        for worker in loaded.workers
+        for producer in worker.producers
+        if profile == "miniflare" and producer.delivery_delay_us is not None
+    }
+    for queue in loaded.queues:
+        consumer = consumers.get(queue.name)
+        yield QueueRules(
+            queue.name,
+            delivery_delay=delays.get(queue.name, queue.delivery_delay_us),
+            retention=queue.message_retention_us,
+            paused=queue.delivery_paused,
+            consumer=None if consumer is None else _consumer_rules(consumer),
+        )
+
+
+def _consumer_rules(consumer: Consumer) -> ConsumerRules:
+    return ConsumerRules(
+        max_batch_size=consumer.max_batch_size,
+        max_batch_timeout=consumer.max_batch_timeout_us,
+        max_retries=consumer.max_retries,
+        retry_delay=consumer.retry_delay_us,
+        dead_letter_queue=consumer.dead_letter_queue,
+        max_concurrency=consumer.max_concurrency,
+    )
