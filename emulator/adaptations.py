@@ -1,4 +1,4 @@
-"""What the process is taught about loops of a simulation, once; elsewhere all works as always.
+"""What the process is taught about loops of a simulation, while there is one.
 
 - asyncio's `Event`, `Lock`, `Queue` and kin bind to the first loop that waits on them and refuse
   any other; a simulation waits on them without binding, so that test and Worker may share one.
@@ -12,6 +12,7 @@
   on the spot. asyncio's own executors end in `SimLoop.run_in_executor`.
 
 Each replacement looks at the running loop and does what it replaced unless that is a simulation.
+They are put in place with the first simulation and taken back when the last is closed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import asyncio
 import functools
 import socket
 import sys
+import weakref
 from asyncio import coroutines, events, futures, mixins, tasks
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
@@ -31,18 +33,37 @@ if TYPE_CHECKING:
 
     from emulator.loop import SimLoop
 
-_DONE = "_workers_emulator"
+# The simulations there are, and what was replaced for them: (owner, name, what it was).
+_open: weakref.WeakSet[SimLoop] = weakref.WeakSet()
+_replaced: list[tuple[Any, str, Any]] = []
+_INHERITED = object()
 
 
-def install(simulation: type[SimLoop]) -> None:
-    """Teach asyncio and `socket`; does nothing the second time."""
-    if hasattr(mixins, _DONE):
-        return
-    setattr(mixins, _DONE, True)
-    _share_primitives(simulation)
-    _share_futures(simulation)
-    _order_completion(simulation)
-    _refuse_sockets(simulation)
+def install(simulation: SimLoop) -> None:
+    """Teach asyncio and `socket`, if no other simulation has."""
+    if not _open:
+        kind = type(simulation)
+        _share_primitives(kind)
+        _share_futures(kind)
+        _order_completion(kind)
+        _refuse_sockets(kind)
+    _open.add(simulation)
+
+
+def uninstall(simulation: SimLoop) -> None:
+    """Put back what was replaced, if no other simulation needs it."""
+    _open.discard(simulation)
+    while not _open and _replaced:
+        owner, name, usual = _replaced.pop()
+        if usual is _INHERITED:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, usual)
+
+
+def _replace(owner: Any, name: str, replacement: Any) -> None:
+    _replaced.append((owner, name, vars(owner).get(name, _INHERITED)))
+    setattr(owner, name, replacement)
 
 
 def adapt_anyio(simulation: type[SimLoop]) -> bool:
@@ -50,8 +71,7 @@ def adapt_anyio(simulation: type[SimLoop]) -> bool:
     module: Any = sys.modules.get("anyio.to_thread")
     if module is None or not hasattr(module, "get_async_backend"):
         return False
-    if not hasattr(module, _DONE):
-        setattr(module, _DONE, True)
+    if not any(owner is module for owner, _, _ in _replaced):
         usual = module.get_async_backend
 
         def get_async_backend(*args: Any, **options: Any) -> Any:
@@ -59,7 +79,7 @@ def adapt_anyio(simulation: type[SimLoop]) -> bool:
             inside = isinstance(events._get_running_loop(), simulation)
             return _Inline(backend) if inside else backend
 
-        module.get_async_backend = get_async_backend
+        _replace(module, "get_async_backend", get_async_backend)
     return True
 
 
@@ -87,7 +107,7 @@ def _share_primitives(simulation: type[SimLoop]) -> None:
         running = events._get_running_loop()
         return running if isinstance(running, simulation) else usual(self)
 
-    mixin._get_loop = _get_loop
+    _replace(mixin, "_get_loop", _get_loop)
 
 
 def _share_futures(simulation: type[SimLoop]) -> None:
@@ -104,7 +124,7 @@ def _share_futures(simulation: type[SimLoop]) -> None:
                 coro_or_future = mirror(coro_or_future, running)
         return usual(coro_or_future, **options)
 
-    setattr(module, name, ensure_future)
+    _replace(module, name, ensure_future)
 
 
 def _order_completion(simulation: type[SimLoop]) -> None:
@@ -118,12 +138,12 @@ def _order_completion(simulation: type[SimLoop]) -> None:
             fs = [tasks.ensure_future(each) for each in dict.fromkeys(fs)]
         return usual(fs, **options)
 
-    asyncio.as_completed = module.as_completed = as_completed
+    _replace(module, "as_completed", as_completed)
+    _replace(asyncio, "as_completed", as_completed)
 
 
 def _refuse_sockets(simulation: type[SimLoop]) -> None:
     kind: Any = socket.socket
-    module: Any = socket
     connect, connect_ex, getaddrinfo = kind.connect, kind.connect_ex, socket.getaddrinfo
 
     def check(host: Any, port: Any) -> None:
@@ -146,5 +166,6 @@ def _refuse_sockets(simulation: type[SimLoop]) -> None:
         check(host, port)
         return getaddrinfo(host, port, *args, **options)
 
-    kind.connect, kind.connect_ex = guarded_connect, guarded_connect_ex
-    module.getaddrinfo = guarded_getaddrinfo
+    _replace(kind, "connect", guarded_connect)
+    _replace(kind, "connect_ex", guarded_connect_ex)
+    _replace(socket, "getaddrinfo", guarded_getaddrinfo)

@@ -93,7 +93,7 @@ class SimLoop(Refusals):
     _exception_handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None
 
     def __init__(self, clock: Clock) -> None:
-        adaptations.install(SimLoop)
+        adaptations.install(self)
         super().__init__()
         self.clock = clock
         self.numbers = itertools.count(1)
@@ -611,6 +611,7 @@ class SimLoop(Refusals):
             for task in (*scope.tasks, *scope.closing):
                 immortal.release(task.get_coro(), self._is_part)
         self._killed.clear()
+        adaptations.uninstall(self)
         unwatch_time_outs()
 
     def _close_unstarted(self) -> None:

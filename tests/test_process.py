@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import random
+import socket
 import sys
 import threading
 import time
@@ -62,6 +63,14 @@ def process() -> dict[str, Any]:
             random.random,
             random._urandom,  # type: ignore[attr-defined]
         ),
+        "asyncio": (
+            asyncio.mixins._LoopBoundMixin._get_loop,  # type: ignore[attr-defined]
+            asyncio.as_completed,
+            asyncio.tasks.as_completed,
+            asyncio.tasks.ensure_future,
+            getattr(asyncio.tasks, "_ensure_future", None),
+        ),
+        "socket": (socket.getaddrinfo, sorted(vars(socket.socket))),
         "random": random.getstate(),
         "root": (logging.root.level, list(logging.root.handlers), logging.Logger.callHandlers),
         "warnings": (list(warnings.filters), warnings.showwarning, warnings.warn),
