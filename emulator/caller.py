@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+# pytest leaves these frames out of a failing test's traceback.
+__tracebackhide__ = True
+
 
 class TestInvocation(Invocation):
     """What the test's own calls on bindings belong to; it never ends."""

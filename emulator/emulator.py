@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+# pytest leaves these frames out of a failing test's traceback.
+__tracebackhide__ = True
+
 Duration = timedelta | float | str
 """A `timedelta`, a number of seconds, or text such as "30 seconds" or "3 days"."""
 
@@ -124,6 +127,8 @@ class Emulator:
         base: Path | None = None,
     ) -> None:
         _check_start(start)
+        if not isinstance(seed, int) or isinstance(seed, bool):
+            raise ConfigError(f"seed is {seed!r}; give a whole number")
         _check_choice("outbound", outbound, ("deny", "allow"))
         _check_choice("wall_clock", wall_clock, ("worker", "test"))
         self._closed = False
@@ -328,6 +333,7 @@ class Emulator:
 
     def hold(self) -> AbstractContextManager[None]:
         """A context manager in which the clock does not move by itself."""
+        self._check_open("hold")
         return self._kernel.pump.hold()
 
     # -- what a test looks at --------------------------------------------------------------------
@@ -431,16 +437,17 @@ class Emulator:
 
     def close(self) -> None:
         """Stop everything; what is in flight is lost. Closing twice does nothing."""
-        if self._closed:
-            return
         if self._kernel.pump.inside:
             raise InsideSimulation("an emulator cannot be closed from inside the simulation")
-        self._closed = True
         try:
-            self._platform.close()
+            if not self._closed:
+                self._closed = True
+                self._platform.close()
         finally:
-            if self._runner is not None:
+            # A coroutine that `run` runs may close the emulator; its loop is closed the next time.
+            if self._runner is not None and asyncio._get_running_loop() is None:
                 self._runner.close()
+                self._runner = None
 
     async def aclose(self) -> None:
         """Like `close`."""

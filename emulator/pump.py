@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 # Callbacks per turn of the pump.
 _BUDGET = 1000
+
+# pytest leaves these frames out of a failing test's traceback.
+__tracebackhide__ = True
 # A caller's loop that is never idle holds the clock for a request, but an explicit call such as
 # `advance` waits only this many turns for it.
 _PATIENCE = 100
@@ -54,7 +57,7 @@ _LOOK_AGAIN = 0.1
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Goal:
     """One emulator call in progress.
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +21,7 @@ from emulator.errors import ConfigError
 TABLE: Final = "a table of keys and values"
 
 _LONGEST_VALUE: Final = 120
+_PACKAGE: Final = os.path.dirname(__file__) + os.sep
 
 
 class ConfigWarning(UserWarning):
@@ -62,7 +65,7 @@ class Report:
         """Raise `ConfigError` if anything is wrong; issue the warnings otherwise."""
         self.raise_problems()
         for text in self.warnings:
-            warnings.warn(ConfigWarning(text), stacklevel=3)
+            warnings.warn(ConfigWarning(text), stacklevel=_callers_level())
 
     def raise_problems(self) -> None:
         """Raise `ConfigError` with all that is wrong, if anything is."""
@@ -70,11 +73,10 @@ class Report:
             return
         # A misspelt key is often what the problem comes from.
         lines = [*self.problems, *(f"(also: {text})" for text in self.warnings)]
-        if len(lines) == 1:
-            raise ConfigError(lines[0])
         count = len(self.problems)
-        title = f"{count} problems in the config:" if count > 1 else "a problem in the config:"
-        raise ConfigError("\n  ".join([title, *lines]))
+        if count > 1:
+            lines.insert(0, f"{count} problems in the config:")
+        raise ConfigError("\n  ".join(lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,14 @@ class Section:
         for key in self.values:
             if key not in known:
                 self.warn(key, f"is not a known key and has no effect{did_you_mean(key, known)}")
+
+
+def _callers_level() -> int:
+    """The `stacklevel` of the line outside the emulator that led here."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def is_table(value: object) -> TypeGuard[Mapping[str, object]]:

@@ -113,7 +113,28 @@ def read_site(text: str, start: int = 0) -> SitePattern:
     if len(texts) != len(row.names):
         raise BadText(f"this site is named {row.form}", start, start + len(text), _example(row))
     names = _read_names(texts, start + len(kind) + 1)
+    _check_names(row, names, texts, start + len(kind) + 1)
     return _site_pattern(row, names, start, start + len(text))
+
+
+# What a name must look like for any site to have it.
+_SHAPES: Final = {
+    "METHOD": (re.compile(r"[A-Z]+"), "an HTTP method in capitals"),
+    "path": (re.compile(r"/.*", re.DOTALL), "a path that begins with /"),
+    "queue": (re.compile(r".+", re.DOTALL), "the name of a queue"),
+}
+
+_ANYTHING: Final = re.compile(r".*", re.DOTALL)
+
+
+def _check_names(row: Kind, names: list[Name], texts: list[str], start: int) -> None:
+    """Refuse a name that no site of this kind can have, so that a slip is told at once."""
+    for part, name, text in zip(row.names, names, texts, strict=True):
+        shape, wanted = _SHAPES.get(part, (_ANYTHING, ""))
+        if not name.glob and not shape.fullmatch(name.text):
+            problem = f"{_quote(text)} is not {wanted}"
+            raise BadText(problem, start, start + len(text), f"{row.form}: {_example(row)}")
+        start += len(text) + 1
 
 
 def _read_names(texts: list[str], start: int) -> list[Name]:

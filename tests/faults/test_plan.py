@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import re
 from textwrap import dedent
 
 import pytest
@@ -98,6 +99,30 @@ ARGUMENTS: dict[Takes, st.SearchStrategy[int | None]] = {
 }
 
 
+def _name_of(part: str) -> st.SearchStrategy[str]:
+    """Names that a site of this kind may have there."""
+    shapes = {
+        "METHOD": st.text("ABCXYZ", min_size=1),
+        "path": st.text().map("/{}".format),
+        "queue": st.text(min_size=1),
+    }
+    return shapes.get(part, st.text())
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("fetch.pay.example/charge#1:fail", '"pay" is not an HTTP method in capitals'),
+        ("request.post./#1:lose_reply", '"post" is not an HTTP method in capitals'),
+        ("request.GET.orders#1:crash_after", '"orders" is not a path that begins with /'),
+        ("batch.#1:fail", '"" is not the name of a queue'),
+    ],
+)
+def test_name_that_no_site_can_have_is_refused_at_once(text: str, problem: str):
+    with pytest.raises(PlanError, match=re.escape(problem)):
+        Fault.parse(text)
+
+
 @st.composite
 def faults(draw: st.DrawFn) -> Fault:
     """Any fault that the emulator may make of a site it met."""
@@ -107,8 +132,8 @@ def faults(draw: st.DrawFn) -> Fault:
     if not row.names:
         return Fault(kind, None, action.name, argument)
     possible = action.operations or row.operations
-    last = draw(st.sampled_from(possible) if possible else st.text())
-    names = (*(draw(st.text()) for _ in row.names[:-1]), last)
+    last = draw(st.sampled_from(possible) if possible else _name_of(row.names[-1]))
+    names = (*(draw(_name_of(part)) for part in row.names[:-1]), last)
     occurrence = draw(st.none() | st.integers(1, 10**9))
     return Fault(site_name(kind, *names), occurrence, action.name, argument)
 
@@ -133,7 +158,7 @@ def test_any_text_is_read_or_refused(text: str):
     assert parse_plan(format_plan(plan)) == plan
 
 
-@given(st.text())
+@given(st.text(min_size=1))
 def test_pattern_with_every_character_encoded_means_the_site_itself(name: str):
     encoded = "".join(f"%{byte:02x}" for byte in name.encode("utf-8", "surrogatepass"))
     assert Fault.parse(f"send.{encoded}#1:fail").site == site_name("send", name)
