@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.clock import MICROSECONDS, moment
-from emulator.location import caller, format_error
+from emulator.location import Location, caller, format_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -51,7 +51,7 @@ class Background:
 
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
-        self._given: list[tuple[BackgroundTask, asyncio.Future[Any]]] = []
+        self._given: list[tuple[BackgroundTask, asyncio.Future[Any], Location | None]] = []
         self._pending = 0
         self._limit: Timer | None = None
         # The first failure, and whether the limit has passed.
@@ -67,15 +67,18 @@ class Background:
         """Take work, and tell the invocation when all of it has ended."""
         owner = self._invocation
         kernel = owner.kernel
-        record = BackgroundTask(
-            owner.worker, owner.event, moment(kernel.now), owner.place(caller())
-        )
+        where = caller()
+        record = BackgroundTask(owner.worker, owner.event, moment(kernel.now), owner.place(where))
         kernel.background.append(record)
         kernel.record("wait_until", owner.subject, location=record.location)
         task = self._as_task(work)
-        self._given.append((record, task))
+        self._given.append((record, task, where))
         self._pending += 1
         task.add_done_callback(lambda done: self._ended(record, done))
+
+    def place_of(self, record: BackgroundTask) -> Location | None:
+        """The line on which this work was given."""
+        return next((where for given, _, where in self._given if given is record), None)
 
     def _as_task(self, work: Awaitable[Any]) -> asyncio.Future[Any]:
         loop = self._invocation.kernel.loop
@@ -110,14 +113,14 @@ class Background:
         if owner.ended or owner.dead:
             return
         self.out_of_time = True
-        for record, task in self._given:
+        for record, task, where in self._given:
             if not task.done():
                 record.state = "cancelled"
                 owner.find(
                     "wait_until_cancelled",
                     f"a task given to waitUntil at {record.location} was cancelled 30 s after the "
                     "response",
-                    getattr(task, "created", None),
+                    getattr(task, "created", None) or where,
                 )
                 task.cancel()
         # A task may refuse to be cancelled; the invocation ends all the same.
@@ -132,7 +135,7 @@ class Background:
         """The power is cut: what is pending will never end."""
         self.stop()
         owner = self._invocation
-        for record, task in self._given:
+        for record, task, _ in self._given:
             if record.state != "pending":
                 continue
             if task.done():

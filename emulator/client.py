@@ -92,7 +92,7 @@ def response(sent: WebRequest, answer: WebResponse) -> Response:
     )
     result.web_request = sent
     if "transfer-encoding" in result.headers:
-        del result.headers["content-length"]  # httpx's, from the body
+        result.headers.pop("content-length", None)  # httpx's, from a body that is not empty
     return result
 
 

@@ -155,7 +155,7 @@ KEPT_AS_WRITTEN: Final = tuple(
 )
 
 # What wrangler calls a binding, in its text for a name that is taken twice.
-_BINDING_TYPES: Final[Mapping[str, str]] = {
+BINDING_TYPES: Final[Mapping[str, str]] = {
     "data_blobs": "Data Blob",
     "durable_objects": "Durable Object",
     "kv_namespaces": "KV Namespace",
@@ -215,11 +215,14 @@ def check(section: Section, keys: Mapping[str, _Kind]) -> None:
 
 def binding_names(section_of: Callable[[str], Section]) -> Iterator[tuple[str, str]]:
     """Yield each name a Worker's `env` is to have, with what wrangler calls such a binding."""
-    for key, binding_type in _BINDING_TYPES.items():
-        value = section_of(key).values.get(key)
-        for name in _names(key, value) if value is not None else ():
-            if isinstance(name, str):
-                yield name, binding_type
+    for key, binding_type in BINDING_TYPES.items():
+        for name in names_in(key, section_of(key).values.get(key)):
+            yield name, binding_type
+
+
+def names_in(key: str, value: object) -> Iterator[str]:
+    """Yield the names of the bindings that the section `key` declares, as far as they are texts."""
+    yield from (name for name in _names(key, value) if isinstance(name, str))
 
 
 def _names(key: str, value: object) -> Iterator[object]:

@@ -12,10 +12,11 @@ from emulator.store.memory import MemoryStore
 from emulator.store.records import Record
 
 if TYPE_CHECKING:
-    from emulator.store import Store
     from os import PathLike
+
     from emulator.kernel import Kernel
     from emulator.queues.service import Queues
+    from emulator.store import Store
 
 _QUEUES = "queues"
 # The clock's records and snapshot are [virtual now, how many processes opened the file].

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -30,10 +29,11 @@ from emulator.errors import (
 )
 from emulator.faults import Fault, Faults
 from emulator.ingress import Exchange, ReplyLost
-from emulator.platform import Platform, owner_of
+from emulator.platform import Platform
 from emulator.pump import Goal
 from emulator.queues.control import Queue
 from emulator.registry import Registry
+from emulator.timers import ClockView
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from emulator.background import BackgroundTask
     from emulator.findings import Findings
     from emulator.isolate import Worker
-    from emulator.kernel import Kernel, Profile
+    from emulator.kernel import Profile
     from emulator.logs import Log
     from emulator.runtime.host import WebRequest
     from emulator.trace import Trace
@@ -61,34 +61,6 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 # So that a script may say `from workers import …` as soon as it has imported `Emulator`.
 importer.install()
-
-
-@dataclass(frozen=True, slots=True)
-class PendingTimer:
-    """Something that waits for its time: `due` in virtual time, `owner` in words."""
-
-    due: datetime
-    owner: str
-
-
-class ClockView:
-    """`emulator.clock`: the virtual time, and what waits for it."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-
-    @property
-    def now(self) -> datetime:
-        """Virtual now, aware."""
-        return moment(self._kernel.now)
-
-    @property
-    def timers(self) -> list[PendingTimer]:
-        """What is pending, in the order in which it will run."""
-        return [
-            PendingTimer(moment(timer.due), timer.owner or owner_of(timer.scope))
-            for timer in self._kernel.loop.timers
-        ]
 
 
 class Emulator:

@@ -6,7 +6,9 @@ Rules (python-api.md 2.1, 2.2, 1.2):
    (`__all__`, else those without a leading underscore), each under its own `__name__` and taken
    from the module by that name. `Default` is the default one; an alias does not change a name.
 2. Handlers are plain functions of a class, its bases included, without a leading underscore.
-3. Before 2025-08-14 the handlers are global: `on_fetch`, `on_queue` and so on.
+3. Before 2025-08-14 handlers may be global: `on_fetch`, `on_queue` and so on. A class `Default`
+   comes before them, and then its handler of requests is the method `on_fetch`; other events keep
+   their names (workerd's python-entrypoint-helper.ts).
 4. `fetch` is called with as many of `(request, None, None)` as it takes; `queue` and `scheduled`
    with all three, whatever they take. Global handlers get `env` and `ctx` in place of None.
 """
@@ -14,10 +16,12 @@ Rules (python-api.md 2.1, 2.2, 1.2):
 from __future__ import annotations
 
 import inspect
+import linecache
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+from emulator.location import Location, is_users
 from emulator.runtime.sdk.entrypoints import DurableObject, WorkerEntrypoint, WorkflowEntrypoint
 from emulator.values import JsException
 
@@ -27,12 +31,21 @@ if TYPE_CHECKING:
 _BASES = (WorkerEntrypoint, DurableObject, WorkflowEntrypoint)
 _RELAXED = frozenset({"fetch", "test", "alarm"})
 _LEGACY_FLAG = "python_no_global_handlers"
+_GLOBAL_UNTIL = "2025-08-14"
 _EVENTS = ("fetch", "queue", "scheduled", "tail", "email")
 # The signature production calls, for the note on an arity error.
 _SIGNATURES = {
     "queue": "queue(self, batch, env, ctx)",
     "scheduled": "scheduled(self, controller, env, ctx)",
 }
+
+
+class Misfit(NamedTuple):
+    """A handler that cannot take the arguments production calls it with."""
+
+    event: str
+    message: str
+    location: Location
 
 
 class NoEntrypoint(Exception):
@@ -47,6 +60,8 @@ class Script:
     named: Mapping[str, type[Any]] = field(default_factory=dict)
     functions: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     file: str = ""
+    # Whether the date is one of global handlers (rule 3).
+    legacy: bool = False
     # How many arguments each relaxed handler takes, once it was asked.
     _arity: dict[str, int] = field(default_factory=dict)
 
@@ -54,7 +69,7 @@ class Script:
         """Whether the default entrypoint has a handler for `event`."""
         if self.default is None:
             return event in self.functions
-        return is_handler(self.default, event)
+        return is_handler(self.default, self._method(event))
 
     @property
     def handlers(self) -> list[str]:
@@ -68,18 +83,43 @@ class Script:
         where there is no such handler, with the runtime's text.
         """
         if not self.handles(event):
-            raise JsException("Error", self._lacks(event))
+            raise self._lacks(event)
         if self.default is None:
             return self._relaxed(event, self.functions[event], env, ctx)
-        method = getattr(self.default(ctx, env), event)
+        method = getattr(self.default(ctx, env), self._method(event))
         if event in _RELAXED:
             return self._relaxed(event, method, None, None)
         return lambda argument, *_: _call_strictly(event, method, argument)
 
-    def _lacks(self, event: str) -> str:
+    def misfits(self) -> list[Misfit]:
+        """The `queue` and `scheduled` handlers that three arguments do not fit (rule 4)."""
+        if self.default is None:
+            return []
+        found = (
+            _misfit(event, getattr(self.default, event))
+            for event in _SIGNATURES
+            if is_handler(self.default, event)
+        )
+        return [misfit for misfit in found if misfit is not None]
+
+    def _method(self, event: str) -> str:
+        return "on_fetch" if self.legacy and event == "fetch" else event
+
+    def _lacks(self, event: str) -> JsException:
         if self.default is None and self.functions:
-            return f'Python entrypoint "{self.file}" does not export a handler named "on_{event}"'
-        return f"Handler does not export a {event}() function."
+            text = f'Python entrypoint "{self.file}" does not export a handler named "on_{event}"'
+            return JsException("Error", text)
+        if self._method(event) == event:
+            error = JsException("Error", f"Handler does not export a {event}() function.")
+            if self.default is not None and is_handler(self.default, f"on_{event}"):
+                error.add_note(f"With this compatibility date the method is named `{event}`.")
+            return error
+        error = JsException("TypeError", f"Method on_{event} does not exist")
+        error.add_note(
+            f"With a compatibility date before {_GLOBAL_UNTIL} the method of a class that handles "
+            f"requests is `on_fetch`: name it so, or set the flag {_LEGACY_FLAG}."
+        )
+        return error
 
     def _relaxed(
         self, event: str, function: Callable[..., Any], *rest: object
@@ -93,20 +133,19 @@ class Script:
 def discover(main: ModuleType | type[Any], flags: frozenset[str]) -> Script:
     """Read the entrypoints of a main module, or take a class as the default one.
 
-    Raises `NoEntrypoint` where there is none, and `JsException` for handlers of both kinds.
+    Raises `NoEntrypoint` where there is none.
     """
+    legacy = _LEGACY_FLAG not in flags
     if isinstance(main, type):
         if not issubclass(main, WorkerEntrypoint):
             raise NoEntrypoint(f"{main.__qualname__} is no subclass of workers.WorkerEntrypoint")
-        return Script(main, {main.__name__: main})
+        return Script(main, {main.__name__: main}, legacy=legacy)
     classes = _classes(main)
-    functions = {} if _LEGACY_FLAG in flags else _global_handlers(main)
     default = classes.get("Default")
-    if default is not None and functions:
-        raise JsException("TypeError", "Cannot define multiple default entrypoints")
+    functions = _global_handlers(main) if legacy and default is None else {}
     if default is None and not functions and not _has_objects(classes):
         raise NoEntrypoint(_advise(main, classes, flags))
-    return Script(default, classes, functions, f"{main.__name__}.py")
+    return Script(default, classes, functions, f"{main.__name__}.py", legacy)
 
 
 def _classes(main: ModuleType) -> dict[str, type[Any]]:
@@ -193,8 +232,52 @@ async def _call_strictly(event: str, method: Callable[..., Any], argument: Any) 
 
 
 def _takes_three(method: Callable[..., Any]) -> bool:
+    return _fits(inspect.signature(method), 3)
+
+
+def _fits(signature: inspect.Signature, count: int) -> bool:
     try:
-        inspect.signature(method).bind(None, None, None)
+        signature.bind(*[None] * count)
     except TypeError:
         return False
     return True
+
+
+def _misfit(event: str, function: Any) -> Misfit | None:
+    """What is wrong with a method of a class that production calls with three arguments."""
+    while not is_users(function.__code__) and hasattr(function, "__wrapped__"):
+        function = function.__wrapped__  # the SDK's own wrapper takes anything
+    bare = _bare(function)
+    if _fits(inspect.signature(bare), 4):
+        return None
+    try:
+        bare(None, None, None, None)
+    except TypeError as error:
+        text = str(error)
+    else:
+        raise AssertionError("unreachable: the arguments do not fit")
+    return Misfit(
+        event,
+        f"production calls `{event}` with three arguments, the last two None, which raises "
+        f"TypeError: {text}. Write `{_SIGNATURES[event]}`, and use `self.env` and `self.ctx`",
+        _defined_at(function),
+    )
+
+
+def _bare(function: FunctionType) -> FunctionType:
+    """A function without what says of it (`__wrapped__`, `__signature__`) what it may not be."""
+    code, name = function.__code__, function.__name__
+    bare = FunctionType(code, {}, name, function.__defaults__, function.__closure__)
+    bare.__kwdefaults__, bare.__qualname__ = function.__kwdefaults__, function.__qualname__
+    return bare
+
+
+def _defined_at(function: Any) -> Location:
+    """The line of a function's `def`; its code begins with the decorators."""
+    code = function.__code__
+    line = first = code.co_firstlineno
+    while text := linecache.getline(code.co_filename, line):
+        if text.lstrip().startswith(("def ", "async def ")):
+            return Location(code.co_filename, line)
+        line += 1
+    return Location(code.co_filename, first)

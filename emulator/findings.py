@@ -42,6 +42,8 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
         "message_dropped": Code(False, "a message ran out of retries and has no dead letter queue"),
         "no_consumer": Code(False, "messages lie in a queue that nobody consumes"),
         "missing_handler": Code(False, "a consumer Worker has no `queue` handler"),
+        "wrong_arity": Code(False, "a handler cannot take the arguments production gives it"),
+        "missing_binding": Code(False, "a binding that is declared and not emulated was used"),
         "ignored_option": Code(False, "an option that production ignores"),
         "effect_outside_step": Code(False, "a Workflow has an effect outside its steps"),
         "replay_diverged": Code(False, "a Workflow's replay met other steps than before"),

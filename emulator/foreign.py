@@ -3,7 +3,9 @@
 Ctrl-C, pytest-timeout and other signal handlers raise into whatever line happens to run, which may
 be user code. Such an exception is not that code's failure: it must reach the caller of the
 emulator. Its mark is the signal handler's own frame in the traceback; besides, pytest's outcomes
-(`pytest.fail`, `pytest.skip` in a mock's callback) and `KeyboardInterrupt` always are.
+(`pytest.fail`, `pytest.skip` in a mock's callback) always are. A `KeyboardInterrupt` is, unless the
+innermost line of its traceback is a `raise` of user code: Python's own handler, which has no frame,
+strikes between instructions, and `raise` itself is none where it looks for signals.
 
 User code may swallow it (`except Exception` around a retry loop catches a `TimeoutError` that a
 handler raised), so the handler of SIGALRM, which time-outs use, is wrapped while an emulator is
@@ -13,15 +15,18 @@ stays wrapped between runs, because replacing it costs 3 microseconds and lookin
 
 from __future__ import annotations
 
+import dis
 import signal
 import sys
 import threading
 from asyncio import events
 from typing import TYPE_CHECKING, Any
 
+from emulator.location import is_users
+
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType, FrameType
+    from types import CodeType, FrameType, TracebackType
 
 try:
     # `signal.getsignal` makes an enum member of the answer, which costs ten times as much.
@@ -39,17 +44,25 @@ _WATCHED = tuple(
 
 def is_foreign(error: BaseException) -> bool:
     """Whether `error` must abort the run instead of failing the invocation it passed through."""
-    if isinstance(error, KeyboardInterrupt) or _is_test_outcome(error):
+    if _is_test_outcome(error):
         return True
+    is_interrupt = isinstance(error, KeyboardInterrupt)
     traceback = error.__traceback__
     if traceback is None:
-        return False
+        return is_interrupt
     handlers = _handlers()
-    while traceback is not None:
+    while True:
         if traceback.tb_frame.f_code in handlers:
             return True
+        if traceback.tb_next is None:
+            return is_interrupt and not _is_raise(traceback)
         traceback = traceback.tb_next
-    return False
+
+
+def _is_raise(traceback: TracebackType) -> bool:
+    """Whether an entry of a traceback is a `raise` in user code."""
+    code = traceback.tb_frame.f_code
+    return is_users(code) and dis.opname[code.co_code[traceback.tb_lasti]] == "RAISE_VARARGS"
 
 
 class _Watched:

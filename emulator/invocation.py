@@ -20,13 +20,9 @@ from emulator.background import LIMIT, Background
 from emulator.clock import moment
 from emulator.faults.sites import site_name
 from emulator.findings import Finding
-from emulator.location import (
-    Location,
-    describe_error,
-    raised_at,
-    waiting_at,
-)
+from emulator.location import caller, describe_error, raised_at
 from emulator.logs import Log
+from emulator.loose_ends import LooseEnds
 from emulator.scope import SCOPE, Scope
 from emulator.values import JsException
 
@@ -37,7 +33,9 @@ if TYPE_CHECKING:
     from emulator.importer import ModuleSpace
     from emulator.isolate import Isolate
     from emulator.kernel import Kernel
+    from emulator.location import Location
     from emulator.runtime.host import WebRequest, WebResponse
+    from emulator.runtime.promises import PyodideFuture
 
 _GLOBAL_SCOPE = (
     "Disallowed operation called within global scope. Asynchronous I/O (ex: fetch() or connect()), "
@@ -80,7 +78,7 @@ class Invocation(Scope):
         self.on_end: Callable[[], None] = _nothing
         self.on_killed: Callable[[], None] = _nothing
         self._evicted = False  # a fault takes its background work when it has answered
-        self._calls: list[Any] = []
+        self._loose_ends = LooseEnds(self)
         self._partial: dict[str, str] = {}  # lines that are not complete, by level
 
     # -- what the runtime modules ask (Host) -----------------------------------------------------
@@ -103,7 +101,20 @@ class Invocation(Scope):
         """Whether the handler or work given to `waitUntil` goes on, within its time."""
         return not self.main_done or (self.background.pending and not self.background.out_of_time)
 
+    def missing_binding(self, name: str) -> str:
+        absent = self.isolate.worker.absent.get(name)
+        if absent is None:
+            return ""
+        if not self.is_test:
+            self.find("missing_binding", str(absent), caller(), subject=f"binding {name}")
+        return str(absent)
+
     def wait_until(self, work: Awaitable[Any]) -> None:
+        self._allow_wait_until(work)
+        self._meet_fault()
+        self.background.add(work)
+
+    def _allow_wait_until(self, work: Awaitable[Any]) -> None:
         try:
             self.forbid_in_global_scope()
             self.forbid_from_elsewhere()
@@ -111,8 +122,6 @@ class Invocation(Scope):
             if asyncio.iscoroutine(work):
                 work.close()
             raise
-        self._meet_fault()
-        self.background.add(work)
 
     def _meet_fault(self) -> None:
         if self.in_request and self.kernel.faults.meet(site_name("wait_until", self.worker)):
@@ -141,7 +150,16 @@ class Invocation(Scope):
     def track(self, call: Any) -> None:
         """Remember a binding call, to tell at the end whether it was ever awaited."""
         self.forbid_in_global_scope()
-        self._calls.append(call)
+        self._loose_ends.track(call)
+
+    def track_promise(self, promise: PyodideFuture) -> None:
+        """Remember a promise, to tell at the end whether it is pending with nobody waiting."""
+        self._loose_ends.track_promise(promise)
+
+    def ignore(self, work: Awaitable[Any]) -> None:
+        """Remember work that a global handler gave to `waitUntil` in vain."""
+        self._allow_wait_until(work)
+        self._loose_ends.ignore(work)
 
     def forbid_in_global_scope(self) -> None:
         """Raise production's error for an effect at import time."""
@@ -199,7 +217,7 @@ class Invocation(Scope):
         self.find(
             "background_error",
             f"a task given to waitUntil at {record.location} failed: {describe_error(error)}",
-            raised_at(error),
+            raised_at(error) or self.background.place_of(record),
         )
 
     def end(self) -> None:
@@ -211,8 +229,8 @@ class Invocation(Scope):
         current = asyncio.current_task(self.kernel.loop)
         left = [task for task in self.tasks if task is not current and not task.done()]
         if not self.background.out_of_time:
-            self._report_unwaited(left)
-        self._calls.clear()
+            self._loose_ends.report(left)
+        self._loose_ends.forget()
         for task in left:
             task.cancel()
         self.on_end()
@@ -243,7 +261,7 @@ class Invocation(Scope):
         del self.isolate, self.kernel
         self.on_end = self.on_killed = _nothing
         self.background.cut_links()
-        self._calls.clear()
+        self._loose_ends.forget()
 
     def suspend(self) -> None:
         """Let no line of it run any more, while the platform still waits for it."""
@@ -264,6 +282,8 @@ class Invocation(Scope):
         for level, text in self._partial.items():
             self.log(level, text)
         self._partial.clear()
+        if not self.dead:
+            self._loose_ends.close()
         self.isolate.invocations.pop(self, None)
 
     # -- reports ---------------------------------------------------------------------------------
@@ -272,8 +292,10 @@ class Invocation(Scope):
         """A location as reports show it."""
         return location.relative_to(self.isolate.worker.folder) if location else "(unknown line)"
 
-    def find(self, code: str, message: str, location: Location | None) -> None:
-        """Add a finding, unless a fault struck this invocation."""
+    def find(
+        self, code: str, message: str, location: Location | None, *, subject: str = ""
+    ) -> None:
+        """Add a finding, of this event or another subject, unless a fault struck this one."""
         kernel = self.kernel
         if self.struck:
             return
@@ -284,39 +306,10 @@ class Invocation(Scope):
                 at=moment(kernel.now),
                 location=self.place(location) if location else None,
                 worker=self.worker,
-                subject=self.subject,
+                subject=subject or self.subject,
             )
         )
         kernel.record("finding", self.subject, code=code, message=message)
-
-    def _report_unwaited(self, left: list[asyncio.Task[Any]]) -> None:
-        """Report what was neither awaited nor given to `waitUntil`, each line of code once."""
-        running = [task.get_coro() for task in left]
-        seen = []
-        for call in self._calls:
-            # One that a task was made of is that task's affair.
-            if not call.awaited and not any(call is coroutine for coroutine in running):
-                where = Location(*call.created)
-                seen.append(where)
-                self.find(
-                    "never_awaited",
-                    f"{call.js_class}.{call.method}() at {self.place(where)} was neither awaited "
-                    "nor given to waitUntil; production may drop it when the handler returns",
-                    where,
-                )
-        for task in left:
-            place = _created(task) or waiting_at(task.get_coro())
-            if place not in seen:
-                self._report_floating(task, place)
-
-    def _report_floating(self, task: asyncio.Task[Any], where: Location | None) -> None:
-        name = getattr(task.get_coro(), "__qualname__", "a coroutine")
-        self.find(
-            "floating_task",
-            f"the task {name} made at {self.place(where)} was still running when the invocation "
-            "ended, and was cancelled: await it or give it to waitUntil",
-            where,
-        )
 
 
 def _nothing() -> None:

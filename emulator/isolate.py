@@ -12,6 +12,7 @@ from contextvars import Context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from emulator.absent_bindings import absent_bindings
 from emulator.entrypoints import Script, discover
 from emulator.errors import WorkerLoadError
 from emulator.foreign import is_foreign
@@ -39,6 +40,7 @@ class Worker:
         self.config = config
         self.name = config.name
         self.env = env
+        self.absent = absent_bindings(config)
         self.folder: Path | None = config.source.parent if config.source else config.root
         self._bundle = Bundle(config.root)
         self._isolate: Isolate | None = None
@@ -123,7 +125,9 @@ class Isolate:
 
     def handler(self, event: str, invocation: Invocation) -> Callable[..., Any]:
         """Return the handler of `event` on a fresh instance; raises what its `__init__` raises."""
-        return self.script.bind(event, wrap(ExecutionContext(invocation)), raw_env())
+        patched = self.script.default is not None
+        ctx = ExecutionContext(invocation, patched=patched)
+        return self.script.bind(event, wrap(ctx), raw_env())
 
     def kill(self) -> None:
         """Cut the power: no line of this isolate runs again."""

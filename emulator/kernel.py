@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -102,6 +103,8 @@ class Kernel:
     def reset(self) -> None:
         """Forget everything that happened; the clock goes back to the start."""
         self.clock.now = self.clock.start
+        # Tasks hash by number, and the order of a set of them depends on it.
+        self.loop.numbers = itertools.count(1)
         self.random.seed(f"choices {self.seed}")
         self.surroundings.seed(self.seed)
         self.faults.reset()
@@ -135,7 +138,8 @@ class Kernel:
         if error is None:
             return
         worker: Any = None if getattr(scope, "is_test", True) else scope
-        if worker is None or raised_at(error) is None:
+        task = details.get("task") or details.get("future")
+        if worker is None or not (raised_at(error) or getattr(task, "created", None)):
             self.loop.abort(error)
         else:
             text = format_error(error, worker.isolate.worker.folder)

@@ -1,7 +1,14 @@
-"""Where in the user's code something happened."""
+"""Where in the user's code something happened.
+
+What a task of the simulation does happens where the user's code stands on its stack. Where none
+does (the task runs a coroutine of a library's, or of the emulator's), it is put down to the line
+that made the task: the lines of the test below the simulation's loop have nothing to do with it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import itertools
 import linecache
 import os
@@ -9,16 +16,21 @@ import sys
 import sysconfig
 import textwrap
 import traceback
+from asyncio import events
 from typing import TYPE_CHECKING, NamedTuple
+
+from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import CodeType, TracebackType
+    from types import CodeType, FrameType, TracebackType
 
 _LIBRARIES = {sysconfig.get_path(name) + os.sep for name in ("stdlib", "purelib", "platlib")}
 # Code made at run time (`<string>`, of a dataclass) has no line that anybody could look at.
 _MADE = ("<frozen", "<string>", "<attrs ", "<template>")
 _NOT_USERS = (os.path.dirname(__file__) + os.sep, *_MADE, *sorted(_LIBRARIES))
+# Installed packages lie in such folders, those of another environment on `sys.path` too.
+_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 # As often as Python shows the same line of a recursion.
 _REPEATS = 3
 
@@ -37,19 +49,39 @@ class Location(NamedTuple):
         return f"{name}:{self.line}"
 
 
+@functools.lru_cache(maxsize=4096)
+def is_users_file(name: str) -> bool:
+    """Whether this is a file of the user's own, and of no library."""
+    return not (name.startswith(_NOT_USERS) or any(folder in name for folder in _INSTALLED))
+
+
 def is_users(code: CodeType) -> bool:
     """Whether this is the user's own code, and no library's."""
-    return not code.co_filename.startswith(_NOT_USERS)
+    return is_users_file(code.co_filename)
 
 
 def caller() -> Location | None:
-    """The innermost line of the user's code that led here."""
-    frame = sys._getframe(1)
-    while not is_users(frame.f_code):
-        if frame.f_back is None:
-            return None
+    """The innermost line of the user's code that led here.
+
+    Inside the simulation that is a line of the Worker's, or of the test that called in.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    loop = events._get_running_loop()
+    bottom = None if getattr(SCOPE.get(), "is_test", False) else getattr(loop, "bottom", None)
+    while frame is not None and frame.f_code is not bottom:
+        if is_users(frame.f_code):
+            return Location(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
-    return Location(frame.f_code.co_filename, frame.f_lineno)
+    return running_at()
+
+
+def running_at() -> Location | None:
+    """The line that made the task which runs now, or else the one on which it waits."""
+    loop = events._get_running_loop()
+    task = asyncio.current_task(loop) if loop is not None else None
+    if task is None:
+        return None
+    return getattr(task, "created", None) or waiting_at(task.get_coro())
 
 
 def raised_at(error: BaseException) -> Location | None:

@@ -15,7 +15,8 @@ Rules kept here, each with a test in `tests/test_loop.py`:
 5. Executor jobs run inline, sockets and processes are refused.
 6. Cancelled timers are dropped from the heap once they outnumber the live ones.
 7. An exception that comes from outside (Ctrl-C, a test's time-out) aborts the run, even one that
-   user code swallows; one of user code, `SystemExit` included, ends only its own task.
+   user code swallows; one of user code, `SystemExit` and `KeyboardInterrupt` included, ends only
+   its own task.
 
 Power cuts inside synchronous code. A binding that cuts its caller's power (`cut_here`) can freeze
 the stack only if that runs in a greenlet. With `synchronous_cuts` each drain runs in a new one; it
@@ -463,7 +464,7 @@ class SimLoop(Refusals):
     def _callback_failed(self, handle: Handle, error: BaseException) -> None:
         if is_foreign(error):
             raise error
-        # asyncio lets `SystemExit` through although the task has it already; it ends only the task.
+        # asyncio lets these through although the task has them already; they end only the task.
         if error is not self._ended_by_exit and not isinstance(error, PowerCut):
             message = f"Exception in callback {handle!r}"
             self.call_exception_handler({"message": message, "exception": error, "handle": handle})
@@ -472,7 +473,7 @@ class SimLoop(Refusals):
         """Told by each task that ends with an exception, before its awaiter sees it."""
         if foreign:
             self.abort(error)
-        elif isinstance(error, SystemExit):
+        elif isinstance(error, (SystemExit, KeyboardInterrupt)):
             self._ended_by_exit = error
 
     def abort(self, error: BaseException) -> None:
@@ -487,13 +488,18 @@ class SimLoop(Refusals):
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         error = context.get("exception")
-        if self._closed or isinstance(error, PowerCut) or (error is not None and is_foreign(error)):
+        if self._closed or (error is not None and is_foreign(error)):
             return  # what came from outside reached the caller already
+        if isinstance(error, (PowerCut, asyncio.CancelledError)):
+            return  # no error: its work was dropped
         if self._exception_handler is not None:
             self._exception_handler(self, context)
             return
         owner = context.get("handle") or context.get("task") or context.get("future")
-        self.on_lost_error(getattr(owner, "scope", None), context)
+        # The future of `gather` belongs to nobody, its children do.
+        tasks = (owner, *getattr(owner, "_children", ()))
+        scopes = [task.scope for task in tasks if hasattr(task, "scope")]
+        self.on_lost_error(scopes[0] if scopes else None, context)
 
     def _never_awaited(self, name: str, where: Location) -> bool:
         return self.on_never_awaited(self.running_scope or SCOPE.get(), name, where)

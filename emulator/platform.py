@@ -21,6 +21,7 @@ from emulator.queues.model import ConsumerRules, QueueRules
 from emulator.queues.service import Queues
 from emulator.runtime.pyproxy import PyProxy
 from emulator.secrets import Masker
+from emulator.timers import describe as describe_timer
 from emulator.values import HostObject
 from emulator.wallclock import wall_clock
 
@@ -113,6 +114,16 @@ class Platform:
                 f"{', '.join(script.handlers) or 'none'}",
                 worker.name,
             )
+        for misfit in script.misfits():
+            self.kernel.findings.add(
+                Finding(
+                    "wrong_arity",
+                    misfit.message,
+                    moment(self.kernel.now),
+                    misfit.location.relative_to(worker.folder),
+                    worker.name,
+                )
+            )
         for code, message in worker.config.ignored:
             self._find(code, message, worker.name)
 
@@ -171,6 +182,9 @@ class Platform:
             if self._durability is not None:
                 self._durability.close()
         finally:
+            if hasattr(self, "queues"):
+                self.queues.close()
+            self.kernel.outbound.close()
             self.kernel.close()
             wall_clock.close(self.kernel.clock)
 
@@ -179,8 +193,7 @@ class Platform:
     def _waiting(self) -> list[str]:
         calls = [line for worker in self.workers.values() for line in pending_calls(worker)]
         timers = [
-            f"due in {describe(max(timer.due - self.kernel.now, 0))}: "
-            f"{timer.owner or owner_of(timer.scope)}"
+            f"due in {describe(max(timer.due - self.kernel.now, 0))}: {describe_timer(timer)}"
             for timer in self.kernel.loop.timers[:20]
         ]
         return [*calls, *timers]
@@ -205,11 +218,6 @@ def _secrets(loaded: Settings) -> dict[str, str]:
 def _as_given(value: Any) -> Any:
     """An object of the test's as a binding: user code gets this very object."""
     return value if isinstance(value, (str, HostObject)) else PyProxy(value)
-
-
-def owner_of(scope: Any) -> str:
-    """What a timer of user code belongs to, in words."""
-    return getattr(scope, "subject", "") or "a timer"
 
 
 def _queue_rules(loaded: Settings, profile: Profile) -> Iterator[QueueRules]:

@@ -15,6 +15,7 @@ Sets of tasks are ordered by hash, and asyncio keeps tasks in sets (`asyncio.wai
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from asyncio import events
 from contextvars import Context, copy_context
@@ -23,13 +24,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from emulator.foreign import is_foreign
 from emulator.immortal import pin
-from emulator.location import Location, is_users
+from emulator.location import Location, is_users, running_at
 from emulator.scope import KERNEL, SCOPE, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
+    from types import FrameType
 
     from emulator.loop import SimLoop
+
+# Who makes a task here does the platform's work, not the user's.
+_RUNTIME = os.path.join(os.path.dirname(__file__), "runtime") + os.sep
 
 
 class _Crossing:
@@ -71,12 +76,17 @@ class Future(_Crossing, asyncio.Future[Any]):
 
 
 class Task(_Crossing, asyncio.Task[Any]):
-    """A task of the simulation: `origin` is its coroutine, `created` the user's line."""
+    """A task of the simulation.
 
-    __slots__ = ("created", "number", "origin", "scope")
+    `origin` is its coroutine, `created` the user's line. An `inner` one is no task of the user's:
+    the runtime's modules made it, to do the work of a promise.
+    """
+
+    __slots__ = ("created", "inner", "number", "origin", "scope")
     number: int
     origin: Coroutine[Any, Any, Any]
     created: Location | None
+    inner: bool
     scope: Scope | None
 
     def get_coro(self) -> Any:
@@ -106,7 +116,8 @@ def make_task(
     if scope is not owner:
         # An empty `Context()` does not take a task out of its isolate.
         context.run(SCOPE.set, scope)
-    return start(loop, coroutine, scope, context, name, _creator(loop), **options)
+    created, inner = _creator(loop)
+    return start(loop, coroutine, scope, context, name, created, inner=inner, **options)
 
 
 def start(
@@ -116,6 +127,8 @@ def start(
     context: Context,
     name: str | None,
     created: Location | None = None,
+    *,
+    inner: bool = False,
     **options: Any,
 ) -> Task:
     """Make a task of a scope."""
@@ -128,6 +141,7 @@ def start(
     task.origin = coroutine
     task.scope = scope
     task.created = created
+    task.inner = inner
     if owned and scope is not None and not task.done():
         scope.tasks[task] = None
         if scope.dead:
@@ -220,13 +234,17 @@ def _kernel_context() -> Context:
     return context
 
 
-def _creator(loop: SimLoop) -> Location | None:
-    """The line of user code that makes a task, looked for no deeper than the simulation's stack."""
-    frame = sys._getframe(2)
-    while frame.f_code is not loop.bottom:
+def _creator(loop: SimLoop) -> tuple[Location | None, bool]:
+    """The line of user code that makes a task, and whether the runtime's modules do it for it.
+
+    Looked for no deeper than the simulation's stack; a task made by one that has no line of the
+    user's on its stack is of the line that made that one.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    inner = False
+    while frame is not None and frame.f_code is not loop.bottom:
         if is_users(frame.f_code):
-            return Location(frame.f_code.co_filename, frame.f_lineno)
-        if frame.f_back is None:
-            return None
+            return Location(frame.f_code.co_filename, frame.f_lineno), inner
+        inner = inner or frame.f_code.co_filename.startswith(_RUNTIME)
         frame = frame.f_back
-    return None
+    return running_at(), inner

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from emulator.location import _NOT_USERS, Location
+from emulator.location import Location, is_users_file
 
 # Given the qualified name and the line that made it; whether it takes care of it.
 Report = Callable[[str, Location], bool]
@@ -54,6 +54,6 @@ def _made_at(coroutine: Any) -> Location | None:
     """The line of user code that made a coroutine; None if other code did, or no run was on."""
     origin: Any = getattr(coroutine, "cr_origin", None) or ()
     made_inside = len(origin) == sys.get_coroutine_origin_tracking_depth()
-    if not made_inside or origin[0][0].startswith(_NOT_USERS):
+    if not made_inside or not is_users_file(origin[0][0]):
         return None
     return Location(origin[0][0], origin[0][1])

@@ -205,3 +205,30 @@ async def test_the_client_works_from_one_loop_after_another(tmp_path: Path) -> N
 
 async def _get(emulator: Emulator) -> str:
     return (await emulator.client.get("/")).text
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        'Response("").body',
+        'Response(b"").body',
+        'Response(Response("").body).body',
+        "ReadableStream.from_(nothing())",
+    ],
+)
+@pytest.mark.parametrize("status", [200, 302, 404])
+async def test_a_streamed_body_may_turn_out_empty(tmp_path: Path, empty: str, status: int) -> None:
+    body = f"""
+    from js import ReadableStream
+    async def nothing():
+        return
+        yield
+    return Response({empty}, status={status}, headers={{"location": "/x"}})
+    """
+    async with Emulator(handler(tmp_path, body)) as emulator:
+        response = await emulator.fetch("/")
+        assert (response.status_code, response.content) == (status, b"")
+        assert response.headers["location"] == "/x"
+        assert response.headers["transfer-encoding"] == "chunked"
+        assert "content-length" not in response.headers
+        assert (await emulator.client.get("/")).content == b""

@@ -136,9 +136,76 @@ def test_a_global_function_called_fetch_is_never_a_handler() -> None:
         script("def fetch(request, env): ...", LEGACY)
 
 
-def test_both_kinds_are_refused() -> None:
-    with pytest.raises(JsException, match="Cannot define multiple default entrypoints"):
-        script("class Default(WorkerEntrypoint): ...\ndef on_fetch(request): ...", LEGACY)
+def test_the_class_comes_before_global_handlers() -> None:
+    """workerd looks for it first; its error for both is never reached."""
+    source = """
+        class Default(WorkerEntrypoint):
+            def on_fetch(self, request): return "class"
+        def on_fetch(request): return "global"
+        def on_queue(batch): ...
+    """
+    found = script(source, LEGACY)
+    assert found.handlers == ["fetch"]
+    assert found.bind("fetch", None, None)("R") == "class"
+
+
+def test_a_class_of_an_older_date_handles_requests_in_on_fetch() -> None:
+    """workerd's python-entrypoint-helper.ts: `fetch` alone takes the prefix."""
+    source = """
+        class Default(WorkerEntrypoint):
+            def fetch(self, request): return "fetch"
+            def on_fetch(self, request): return "on_fetch"
+            def queue(self, batch, env, ctx): ...
+            def on_scheduled(self, controller, env, ctx): ...
+    """
+    assert script(source, LEGACY).handlers == ["fetch", "queue"]
+    assert script(source, LEGACY).bind("fetch", None, None)("R") == "on_fetch"
+    assert script(source, MODERN).bind("fetch", None, None)("R") == "fetch"
+
+
+def test_a_class_of_an_older_date_without_on_fetch_has_the_runtimes_text() -> None:
+    found = script("class Default(WorkerEntrypoint):\n    def fetch(self): ...", LEGACY)
+    assert not found.handles("fetch")
+    with pytest.raises(JsException, match="Method on_fetch does not exist") as caught:
+        found.bind("fetch", None, None)
+    assert str(caught.value) == "TypeError: Method on_fetch does not exist"
+    assert "name it so" in caught.value.__notes__[0]
+
+
+def test_a_method_on_fetch_of_a_newer_date_is_told_its_name() -> None:
+    found = script("class Default(WorkerEntrypoint):\n    def on_fetch(self, r): ...")
+    with pytest.raises(JsException, match="does not export a fetch") as caught:
+        found.bind("fetch", None, None)
+    assert "is named `fetch`" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("kind", ["module", "class"])
+@pytest.mark.parametrize(
+    ("date", "method", "status", "text"),
+    [
+        ("2025-08-13", "on_fetch", 200, "Request"),
+        ("2025-08-13", "fetch", 500, "TypeError: Method on_fetch does not exist"),
+        ("2025-08-14", "fetch", 200, "Request"),
+        ("2025-08-14", "on_fetch", 500, "Error: Handler does not export a fetch() function."),
+    ],
+)
+def test_which_method_answers_depends_on_the_date(
+    tmp_path: Path, kind: str, date: str, method: str, status: int, text: str
+) -> None:
+    source = f"""
+        from workers import Response, WorkerEntrypoint
+        class Default(WorkerEntrypoint):
+            async def {method}(self, request):
+                return Response(type(request).__name__)
+    """
+    config = worker(tmp_path, source)
+    if kind == "class":
+        module = ModuleType("entry")
+        exec(dedent(source), module.__dict__)
+        config = {"main": module.Default}
+    with Emulator({**config, "compatibility_date": date}) as emulator:
+        response = emulator.run(emulator.fetch("/"))
+    assert (response.status_code, response.text) == (status, text)
 
 
 def test_a_missing_handler_has_the_runtimes_text() -> None:
@@ -279,6 +346,80 @@ def test_a_type_error_inside_a_right_handler_has_no_note(tmp_path: Path) -> None
     assert not hasattr(error, "__notes__")
 
 
+# -- signatures that do not fit (python-api.md 0, fact 4) ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "texts"),
+    [
+        ("async def queue(self, batch): ...", ["takes 2 positional arguments but 4 were given"]),
+        ("def scheduled(self, event): ...", ["takes 2 positional arguments but 4 were given"]),
+        ("async def queue(self, batch, env): ...", ["takes 3 positional arguments but 4 were"]),
+        ("async def queue(self, batch, a, b, c): ...", ["missing 1 required positional argument"]),
+        ("async def queue(self, batch, a, b, *, key): ...", ["missing 1 required keyword-only"]),
+        ("async def queue(self, batch, env, ctx): ...", []),
+        ("async def queue(self, batch, env=None, ctx=None): ...", []),
+        ("async def queue(self, *args): ...", []),
+        ("async def fetch(self): ...", []),
+        ("async def tail(self): ...", []),
+    ],
+)
+def test_handlers_that_do_not_fit_are_known_with_their_line(source: str, texts: list[str]) -> None:
+    found = script(f"class Default(WorkerEntrypoint):\n    {source}").misfits()
+    assert [text in misfit.message for misfit, text in zip(found, texts, strict=True)] == [
+        True for _ in texts
+    ]
+    assert [misfit.location.line for misfit in found] == [3 for _ in texts]
+
+
+def test_a_misfit_says_what_production_raises_and_what_to_write(tmp_path: Path) -> None:
+    source = """
+        from workers import WorkerEntrypoint
+        def logged(function):
+            return function
+        class Base(WorkerEntrypoint):
+            @logged
+            @logged
+
+            async def scheduled(self, event):
+                raise AssertionError("not a line of it runs")
+        class Default(Base): ...
+    """
+    file = tmp_path / "entry.py"
+    file.write_text(dedent(source), "utf-8")
+    module = ModuleType("entry")
+    exec(compile(file.read_text(), str(file), "exec"), module.__dict__)
+    (misfit,) = discover(module, MODERN).misfits()
+    assert misfit.event == "scheduled"
+    assert misfit.message == (
+        "production calls `scheduled` with three arguments, the last two None, which raises "
+        "TypeError: Base.scheduled() takes 2 positional arguments but 4 were given. Write "
+        "`scheduled(self, controller, env, ctx)`, and use `self.env` and `self.ctx`"
+    )
+    assert misfit.location == (str(file), 9)
+
+
+def test_a_decorators_own_signature_decides() -> None:
+    found = script(
+        """
+        import functools
+        def lenient(function):
+            @functools.wraps(function)
+            async def call(self, batch, *rest):
+                return await function(self, batch)
+            return call
+        class Default(WorkerEntrypoint):
+            @lenient
+            async def queue(self, batch): ...
+        """
+    )
+    assert found.misfits() == []
+
+
+def test_global_handlers_fit_whatever_they_take() -> None:
+    assert script("def on_queue(batch): ...", LEGACY).misfits() == []
+
+
 # -- instances -------------------------------------------------------------------------------------
 
 
@@ -350,7 +491,7 @@ def test_env_and_batches_are_raw_before_the_external_sdk(tmp_path: Path) -> None
     """
     queues = {"producers": [{"binding": "Q", "queue": "q"}], "consumers": [{"queue": "q"}]}
     for date, fetched, batch in (
-        ("2026-04-20", "JsProxy JsProxy JsProxy", "JsProxy JsProxy"),
+        ("2026-04-20", "_EnvWrapper JsProxy JsProxy", "JsProxy JsProxy"),
         ("2026-04-21", "_EnvWrapper _EnvWrapper _BindingWrapper", "_BindingWrapper list"),
     ):
         config = worker(tmp_path, source, queues=queues, compatibility_date=date)

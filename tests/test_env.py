@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -51,6 +52,133 @@ async def test_what_env_cannot_do_fails_as_in_production(
 ) -> None:
     async with Emulator(handler(tmp_path, expression, vars=VARS)) as emulator:
         assert (await emulator.fetch("/")).text.endswith(error)
+
+
+@pytest.mark.parametrize("date", ["2025-08-14", "2026-04-20", "2026-04-21", "2026-09-08"])
+async def test_the_env_of_a_class_is_wrapped_with_either_sdk(tmp_path: Path, date: str) -> None:
+    """python-api.md 1.1, 1.3; the frozen SDK wraps the env and leaves most bindings raw."""
+    body = """
+        def error(function):
+            try:
+                function()
+            except Exception as error:
+                return f"{type(error).__name__}: {error}"
+        env = self.env
+        return Response.json([
+            type(env).__name__, type(env.Q).__name__, env.Q is env.Q, env.JSON is env.JSON,
+            env.TEXT, error(lambda: env["Q"]), error(lambda: env.MISSING), hasattr(env, "MISSING"),
+        ])
+    """
+    config = handler(tmp_path, body, vars=VARS, queues=QUEUES, compatibility_date=date)
+    async with Emulator(config) as emulator:
+        assert (await emulator.fetch("/")).json() == [
+            "_EnvWrapper",
+            "_BindingWrapper" if date >= "2026-04-21" else "JsProxy",
+            True,
+            True,
+            "text",
+            "TypeError: '_EnvWrapper' object is not subscriptable",
+            "AttributeError: MISSING",
+            False,
+        ]
+
+
+# -- declared, and not emulated yet ----------------------------------------------------------------
+
+DECLARED = {
+    "d1_databases": [{"binding": "DB", "database_name": "d", "database_id": "x"}],
+    "kv_namespaces": [{"binding": "KV", "id": "x"}],
+    "r2_buckets": [{"binding": "R2", "bucket_name": "b"}],
+    "ai": {"binding": "AI"},
+    "vectorize": [{"binding": "INDEX", "index_name": "i"}],
+    "services": [{"binding": "OTHER", "service": "other"}],
+    "durable_objects": {"bindings": [{"name": "ROOM", "class_name": "Room"}]},
+    "workflows": [{"binding": "FLOW", "name": "f", "class_name": "Flow"}],
+    "assets": {"directory": "public", "binding": "ASSETS"},
+    "send_email": [{"name": "MAIL"}],
+    "version_metadata": {"binding": "VERSION"},
+    "hyperdrive": [{"binding": "PG", "id": "x"}],
+}
+NAMES = {
+    "d1_databases": "DB",
+    "kv_namespaces": "KV",
+    "r2_buckets": "R2",
+    "ai": "AI",
+    "vectorize": "INDEX",
+    "services": "OTHER",
+    "durable_objects": "ROOM",
+    "workflows": "FLOW",
+    "assets": "ASSETS",
+    "send_email": "MAIL",
+    "version_metadata": "VERSION",
+    "hyperdrive": "PG",
+}
+
+
+@pytest.mark.parametrize("section", DECLARED)
+@pytest.mark.parametrize("env", ["self.env", "env"])
+@pytest.mark.parametrize("date", ["2026-04-20", "2026-09-08"])
+async def test_a_binding_that_is_declared_and_missing_says_so(
+    tmp_path: Path, section: str, env: str, date: str
+) -> None:
+    name = NAMES[section]
+    body = f"""
+        from workers import env
+        assert getattr({env}, {name!r}, None) is None
+        {env}.{name}
+    """
+    async with Emulator(handler(tmp_path, body, **DECLARED, compatibility_date=date)) as emulator:
+        lines = (await emulator.fetch("/")).text.splitlines()
+        assert lines[-2] == f"AttributeError: {name}"
+        start = f"{name} is declared in {section} in the config; workers-emulator does not have "
+        end = f" bindings yet: give a stand-in with bindings={{{name!r}: ...}}"
+        assert lines[-1].startswith(start)
+        assert lines[-1].endswith(end)
+        found = [f for f in emulator.findings if f.code == "missing_binding"]
+        assert [(f.location, f.subject) for f in found] == [
+            ("entry.py:11", f"binding {name}"),
+            ("entry.py:12", f"binding {name}"),
+        ]
+        assert emulator.findings.unexpected() == []
+        await emulator.fetch("/")  # which says nothing new
+        assert [f for f in emulator.findings if f.code == "missing_binding"] == found
+
+
+async def test_a_stand_in_takes_the_place_of_a_declared_binding(tmp_path: Path) -> None:
+    class Database:
+        def prepare(self, text: str) -> str:
+            return text.upper()
+
+    body = "return Response(self.env.DB.prepare('select'))"
+    config = handler(tmp_path, body, **DECLARED)
+    async with Emulator(config, bindings={"DB": Database()}) as emulator:
+        assert (await emulator.fetch("/")).text == "SELECT"
+        assert list(emulator.findings) == []
+
+
+async def test_a_global_handler_and_a_test_are_told_of_a_missing_binding(tmp_path: Path) -> None:
+    source = "async def on_fetch(request, env):\n    env.DB\n"
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "entry.py").write_text(source)
+    file = tmp_path / "wrangler.jsonc"
+    config = {"name": "w", "main": "src/entry.py", "compatibility_date": "2025-08-01"}
+    flags = {"compatibility_flags": ["python_workers"], **DECLARED}
+    file.write_text(json.dumps({**config, **flags}))
+    async with Emulator(file) as emulator:
+        assert (
+            (await emulator.fetch("/"))
+            .text.splitlines()[-1]
+            .startswith(
+                "DB is declared in d1_databases in wrangler.jsonc; workers-emulator does not have "
+                "D1 Database bindings yet"
+            )
+        )
+        with pytest.raises(AttributeError, match="DB") as caught:
+            _ = emulator.env.DB
+        assert "bindings={'DB': ...}" in caught.value.__notes__[0]
+        assert [f.location for f in emulator.findings if f.code == "missing_binding"] == [
+            "src/entry.py:2"
+        ]
 
 
 async def test_a_test_sees_variables_as_the_worker_does(tmp_path: Path) -> None:

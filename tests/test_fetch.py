@@ -255,6 +255,7 @@ async def test_a_body_that_fails_in_the_middle_breaks_the_connection(tmp_path: P
         ("raise ValueError('two\\nlines')", "ValueError: two\nlines"),
         ("raise ValueError", "ValueError"),
         ("raise SystemExit(3)", "SystemExit: 3"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
         ("raise BaseException('b')", "BaseException: b"),
         ("raise GeneratorExit", "GeneratorExit"),
         ("raise asyncio.CancelledError('c')", "CancelledError: c"),

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import asyncio
+from datetime import UTC, datetime, timedelta
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
+import httpx
 import pytest
 from worker_files import handler, worker
 
 from emulator import Emulator
+from emulator.values import HostObject
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
+
+    import respx
 
 pytestmark = pytest.mark.asyncio
 
@@ -150,6 +157,201 @@ async def test_a_task_that_failed_unseen_is_logged(tmp_path: Path) -> None:
     assert log.level == "error"
     assert log.text.startswith("Task exception was never retrieved\nTraceback")
     assert log.text.endswith("ValueError: unseen")
+
+
+@pytest.mark.parametrize("awaited_first", ["", "await asyncio.sleep(1)\n    "])
+async def test_a_gather_that_nobody_waits_for_is_found_and_drops_its_work(
+    tmp_path: Path, awaited_first: str
+) -> None:
+    body = f"""
+    async def work():
+        await asyncio.sleep(3)
+    asyncio.gather(work(), work())
+    {awaited_first}return Response("sent")
+    """
+    emulator, findings = await found(handler(tmp_path, body))
+    assert findings == [("floating_task", "entry.py:12")]
+    assert list(emulator.logs) == []
+
+
+async def test_a_gather_that_failed_unseen_is_logged(tmp_path: Path) -> None:
+    body = """
+    async def work():
+        raise ValueError("unseen")
+    asyncio.gather(work())
+    await asyncio.sleep(1)
+    return Response("sent")
+    """
+    emulator, findings = await found(handler(tmp_path, body))
+    (log,) = emulator.logs
+    assert log.text.startswith("_GatheringFuture exception was never retrieved\nTraceback")
+    assert log.text.endswith("ValueError: unseen")
+    assert findings == []
+
+
+# -- promises and calls whose waiter gave up -------------------------------------------------------
+
+GIVING_UP = {
+    "wait_for": "await asyncio.wait_for(CALL, 5)",
+    "timeout": "async with asyncio.timeout(5): await CALL",
+    "gather": "await asyncio.wait_for(asyncio.gather(CALL, asyncio.sleep(1)), 5)",
+    "task": "await asyncio.wait_for(asyncio.create_task(wait(CALL)), 5)",
+    "group": (
+        "async with asyncio.timeout(5), asyncio.TaskGroup() as group:\n"
+        "    group.create_task(wait(CALL))"
+    ),
+    "wait": (
+        "task = asyncio.ensure_future(CALL)\n"
+        "await asyncio.wait([task], timeout=5)\n"
+        "task.cancel()\n"
+        "await task"
+    ),
+    "as_completed": (
+        "for done in asyncio.as_completed([task := ensure(CALL)], timeout=5):\n    await done"
+    ),
+    "promise": "await asyncio.wait_for(js.Promise.resolve(CALL), 5)",
+}
+CALLS = {
+    "fetch": "fetch('https://slow.example/')",
+    "js.fetch": "js.fetch('https://slow.example/')",
+    "js.fetch of a stream": (
+        "js.fetch('https://slow.example/', method='POST', body=js.Response.new('x').body)"
+    ),
+    "then": "js.fetch('https://slow.example/').then(lambda answer: answer.text())",
+    "pyfetch": "pyfetch('https://slow.example/')",
+    "body": "(await js.fetch('https://drip.example/')).text()",
+    "binding": "self.env.SLOW.get('x')",
+    "raw binding": "env.SLOW.get('x')",
+    "all": "js.Promise.all([js.fetch('https://slow.example/')])",
+}
+
+
+class Slow(HostObject):
+    """A binding whose call takes its time."""
+
+    js_class = "KvNamespace"
+    js_members = frozenset({"get"})
+
+    def __init__(self) -> None:
+        self.got: list[str] = []
+
+    async def get(self, key: str) -> str:
+        await asyncio.sleep(60)
+        self.got.append(key)
+        return key
+
+
+async def _never() -> AsyncIterator[bytes]:
+    yield b"x"
+    await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("way", GIVING_UP)
+@pytest.mark.parametrize("date", ["2025-08-14", "2026-09-08"])
+@pytest.mark.respx(assert_all_called=False)
+async def test_whoever_gave_up_waiting_leaves_no_finding(
+    tmp_path: Path, respx_mock: respx.MockRouter, way: str, call: str, date: str
+) -> None:
+    async def answer(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(60)
+        return httpx.Response(200)
+
+    respx_mock.route(host="slow.example").mock(side_effect=answer)
+    respx_mock.route(host="drip.example").mock(
+        side_effect=lambda request: httpx.Response(200, content=_never())
+    )
+    lines = [
+        "import js",
+        "from pyodide.http import pyfetch",
+        "from workers import env",
+        "ensure = asyncio.ensure_future",
+        "task = None",
+        "async def wait(work): return await work",
+        "try:",
+        indent(GIVING_UP[way].replace("CALL", CALLS[call]), "    "),
+        "except (TimeoutError, asyncio.CancelledError, OSError):",
+        "    if task: task.cancel()",
+        "    return Response('sent')",
+        "return Response('never')",
+    ]
+    body = "\n".join(lines)
+    config = handler(tmp_path, body, compatibility_date=date)
+    emulator, findings = await found(config, bindings={"SLOW": Slow()})
+    assert findings == []
+    assert emulator.now >= START + timedelta(seconds=5)
+    assert [log.text for log in emulator.logs] == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    ["signal=js.AbortSignal.timeout(5000)", "signal=controller.signal"],
+)
+@pytest.mark.parametrize("name", ["fetch", "js.fetch", "pyfetch"])
+async def test_a_request_that_is_aborted_leaves_no_finding(
+    tmp_path: Path, respx_mock: respx.MockRouter, name: str, options: str
+) -> None:
+    async def answer(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(60)
+        return httpx.Response(200)
+
+    respx_mock.route(host="slow.example").mock(side_effect=answer)
+    body = f"""
+    import js
+    from pyodide.http import pyfetch
+    controller = js.AbortController.new()
+    asyncio.get_running_loop().call_later(5, controller.abort)
+    try:
+        await {name}("https://slow.example/", {options})
+    except Exception:
+        return Response("sent")
+    """
+    assert (await found(handler(tmp_path, body)))[1] == []
+
+
+async def test_a_call_goes_on_where_its_waiter_gave_up(tmp_path: Path) -> None:
+    """A promise of JavaScript's cannot be cancelled."""
+    slow = Slow()
+    body = """
+    try:
+        await asyncio.wait_for(self.env.SLOW.get("x"), 5)
+    except TimeoutError:
+        await asyncio.sleep(60)
+    return Response("sent")
+    """
+    assert (await found(handler(tmp_path, body), bindings={"SLOW": slow}))[1] == []
+    assert slow.got == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "name"),
+    [
+        ("js.fetch('https://slow.example/')", "the promise of fetch()"),
+        ("js.fetch('https://slow.example/').then(print)", "the promise of then()"),
+        ("js.Promise.all([js.fetch('https://slow.example/')])", "the promise of all()"),
+        ("js.setTimeout(work, 0)\n    await asyncio.sleep(1)", "the promise"),
+    ],
+)
+async def test_a_promise_that_nobody_waits_for_is_found_by_its_name(
+    tmp_path: Path, respx_mock: respx.MockRouter, statement: str, name: str
+) -> None:
+    async def answer(request: httpx.Request) -> httpx.Response:
+        await asyncio.sleep(60)
+        return httpx.Response(200)
+
+    respx_mock.route(host="slow.example").mock(side_effect=answer)
+    body = f"""
+    import js
+    async def work():
+        await js.fetch("https://slow.example/")
+    {statement}
+    return Response("sent")
+    """
+    emulator, findings = await found(handler(tmp_path, body))
+    assert [code for code, _ in findings] == ["floating_task"]
+    assert emulator.findings[0].message.startswith(f"{name} made at ")
+    if "setTimeout" not in statement:
+        assert findings[0][1] == "entry.py:13"
 
 
 # -- calls of bindings -----------------------------------------------------------------------------

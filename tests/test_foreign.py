@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import threading
 from typing import TYPE_CHECKING, Any
@@ -179,19 +180,113 @@ def _interrupt() -> None:
     signal.raise_signal(signal.SIGINT)
 
 
-def test_ctrl_c_in_user_code_reaches_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def user() -> None:
-        try:
-            raise KeyboardInterrupt
-        except Exception:
-            pass
+@pytest.fixture
+def _own_ctrl_c() -> Iterator[None]:
+    """Python's own handler of SIGINT, which raises where the signal strikes."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
+
+def _ctrl_c() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio has put its own there
+    _interrupt()
+
+
+async def interrupted() -> None:
+    _ctrl_c()
+
+
+async def interrupted_in_a_loop() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    while True:
+        pass
+
+
+async def raising_again() -> None:
+    try:
+        _ctrl_c()
+    except KeyboardInterrupt:
+        raise
+
+
+async def raising_again_later() -> None:
+    caught = None
+    try:
+        _ctrl_c()
+    except KeyboardInterrupt as error:
+        caught = error
+    await asyncio.sleep(1)
+    if caught is not None:
+        raise caught
+
+
+async def interrupted_in_a_child() -> None:
+    await asyncio.gather(asyncio.sleep(5), interrupted(), return_exceptions=True)
+
+
+@pytest.mark.usefixtures("_own_ctrl_c")
+@pytest.mark.parametrize(
+    "user",
+    [
+        interrupted,
+        interrupted_in_a_loop,
+        raising_again,
+        raising_again_later,
+        interrupted_in_a_child,
+    ],
+)
+def test_ctrl_c_in_user_code_reaches_the_caller(user: Any) -> None:
     async def main() -> None:
         with Simulation() as simulation:
             await simulation.call(user())
 
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as raised:
         asyncio.run(main())
+    assert is_foreign(raised.value)
+
+
+def _raise_it() -> None:
+    raise KeyboardInterrupt
+
+
+async def raising() -> None:
+    _raise_it()
+
+
+async def raising_from_another() -> None:
+    try:
+        raise ValueError
+    except ValueError as error:
+        raise KeyboardInterrupt("own") from error
+
+
+async def raising_in_a_child() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(raising())
+
+
+@pytest.mark.parametrize("user", [raising, raising_from_another, raising_in_a_child])
+def test_an_interrupt_that_user_code_raises_is_its_own(user: Any) -> None:
+    async def test(simulation: Simulation) -> str:
+        with pytest.raises(KeyboardInterrupt) as raised:
+            await simulation.call(user())
+        assert not is_foreign(raised.value)
+        return await simulation.call(asyncio.sleep(1, "went on"))
+
+    assert simulate(test) == "went on"
+
+
+def test_an_interrupt_that_a_library_raises_reaches_the_caller() -> None:
+    """As `asyncio.Runner` does after a Ctrl-C."""
+    code = compile("def f():\n    raise KeyboardInterrupt", asyncio.__file__, "exec")
+    names: dict[str, Any] = {}
+    exec(code, names)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        names["f"]()
+    assert is_foreign(raised.value)
+    assert is_foreign(KeyboardInterrupt())
 
 
 def test_ctrl_c_by_signal_cancels_the_test_as_asyncio_does_it() -> None:
@@ -234,7 +329,15 @@ def test_outcomes_of_pytest_in_a_mock_reach_the_test(outcome: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError, TimeoutError, SystemExit, OwnBaseException, asyncio.CancelledError]
+    "error",
+    [
+        ValueError,
+        TimeoutError,
+        SystemExit,
+        KeyboardInterrupt,
+        OwnBaseException,
+        asyncio.CancelledError,
+    ],
 )
 def test_the_same_exceptions_raised_by_user_code_are_its_own(error: type[BaseException]) -> None:
     with pytest.raises(error) as raised:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -350,6 +351,9 @@ async def test_unknown_names_fail_as_in_production(
         ("from pyodide.code import run_js", "pyodide.code"),
         ("from workers import patch_env", "workers.patch_env"),
         ("from workers import import_from_javascript", "workers.import_from_javascript"),
+        ("from js import WebSocketPair", "js.WebSocketPair"),
+        ("from js import fetch, caches", "js.caches"),
+        ("from js import HTMLRewriter as H", "js.HTMLRewriter"),
     ],
 )
 async def test_names_that_only_production_has_say_so(
@@ -358,6 +362,109 @@ async def test_names_that_only_production_has_say_so(
     with pytest.raises(WorkerLoadError, match=f"does not provide `{name}` yet") as caught:
         Emulator(worker(tmp_path, statement))
     assert isinstance(caught.value.__cause__, ImportError)
+    assert "docs/workers.md lists what it has" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        ("js.caches", "workers-emulator does not provide `js.caches` yet"),
+        ("js.globalThis.caches", "workers-emulator does not provide `js.caches` yet"),
+        ("workers.patch_env", "workers-emulator does not provide `workers.patch_env` yet"),
+        ("js.Missing", "Missing"),
+        ("js.null", "null"),
+        ("workers.Missing", "module 'workers' has no attribute 'Missing'"),
+    ],
+)
+async def test_a_look_for_what_is_missing_raises_attribute_error(
+    tmp_path: Path, expression: str, shown: str
+) -> None:
+    owner, _, name = expression.rpartition(".")
+    body = f"""
+        import js, workers
+        assert not hasattr({owner}, {name!r})
+        assert getattr({owner}, {name!r}, None) is None
+        try:
+            {expression}
+        except AttributeError as error:
+            return Response(str(error))
+    """
+    with Emulator(handler(tmp_path, body)) as emulator:
+        assert (await answer(emulator)).startswith(shown)
+
+
+async def test_code_may_fall_back_where_an_import_fails(tmp_path: Path) -> None:
+    body = """
+        try:
+            from js import caches
+        except ImportError:
+            caches = None
+        return Response(str(caches))
+    """
+    with Emulator(handler(tmp_path, body)) as emulator:
+        assert await answer(emulator) == "None"
+
+
+# -- the SDK frozen in the runtime (python-api.md 1, 1.13) -----------------------------------------
+
+FROZEN = "2026-04-20"
+
+
+@pytest.mark.parametrize("name", ["wait_until", "patch_env", "asgi", "rpc", "utils"])
+@pytest.mark.parametrize(("date", "python"), [(FROZEN, "3.13"), ("2025-09-01", "3.12")])
+async def test_names_of_the_newer_sdk_fail_as_in_production(
+    tmp_path: Path, name: str, date: str, python: str
+) -> None:
+    with pytest.raises(WorkerLoadError) as caught:
+        Emulator(worker(tmp_path, f"from workers import {name}", compatibility_date=date))
+    file = f"/lib/python{python}/site-packages/workers/__init__.py"
+    assert f"cannot import name '{name}' from 'workers' ({file})" in str(caught.value)
+    assert f"has no `workers.{name}`" in str(caught.value)
+    assert "enable_python_external_sdk" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("module", "date"),
+    [
+        ("workers.gateway", FROZEN),
+        ("workers.utils", FROZEN),
+        ("workers._workers", "2026-04-21"),
+    ],
+)
+async def test_modules_of_the_other_sdk_fail_as_in_production(
+    tmp_path: Path, module: str, date: str
+) -> None:
+    with pytest.raises(WorkerLoadError, match=f"No module named '{module}'") as caught:
+        Emulator(worker(tmp_path, f"import {module}", compatibility_date=date))
+    assert "this Worker has the other SDK" in str(caught.value)
+
+
+@pytest.mark.parametrize("date", [FROZEN, "2026-04-21"])
+async def test_what_the_frozen_sdk_has(tmp_path: Path, date: str) -> None:
+    body = """
+        import workers
+        from workers import waitUntil
+        names = {}
+        exec("from workers import *", names)
+        found = [hasattr(workers, "wait_until"), "wait_until" in names, "waitUntil" in names]
+        return Response.json([*found, sorted(workers.__all__) == sorted(
+            name for name in names if name != "__builtins__")])
+    """
+    with Emulator(handler(tmp_path, body, compatibility_date=date)) as emulator:
+        is_new = date != FROZEN
+        assert json.loads(await answer(emulator)) == [is_new, is_new, True, True]
+
+
+async def test_the_one_module_of_the_frozen_sdk_can_be_imported(tmp_path: Path) -> None:
+    body = """
+        import workers
+        from workers._workers import WorkerEntrypoint, _EnvWrapper
+        import workers._workers as module
+        same = [module.Response is workers.Response, WorkerEntrypoint is workers.WorkerEntrypoint]
+        return Response.json([*same, isinstance(self.env, _EnvWrapper)])
+    """
+    with Emulator(handler(tmp_path, body, compatibility_date=FROZEN)) as emulator:
+        assert json.loads(await answer(emulator)) == [True, True, True]
 
 
 async def test_star_imports_give_the_public_names(tmp_path: Path) -> None:
@@ -382,9 +489,14 @@ async def test_star_imports_give_the_public_names(tmp_path: Path) -> None:
 async def test_the_version_of_pyodide_is_that_of_the_date(
     tmp_path: Path, date: str, version: str
 ) -> None:
-    config = handler(
-        tmp_path, "import pyodide\nreturn Response(pyodide.__version__)", compatibility_date=date
-    )
+    body = """
+        import pyodide
+        from pyodide import __version__
+        assert __version__ == pyodide.__version__
+        return Response(pyodide.__version__)
+    """
+    flags = ["python_no_global_handlers"]
+    config = handler(tmp_path, body, compatibility_date=date, compatibility_flags=flags)
     with Emulator(config) as emulator:
         assert await answer(emulator) == version
 

@@ -229,6 +229,7 @@ async def test_a_crash_ends_every_request_in_flight_at_once(tmp_path: Path) -> N
         ("x = 1\n\n1 / 0", r"ZeroDivisionError.*src/entry\.py:3", ZeroDivisionError),
         ("import nothing_like_this", r"ModuleNotFoundError.*src/entry\.py:1", ModuleNotFoundError),
         ("raise SystemExit(3)", r"SystemExit: 3.*src/entry\.py:1", SystemExit),
+        ("raise KeyboardInterrupt", r"KeyboardInterrupt.*src/entry\.py:1", KeyboardInterrupt),
         ("class B(BaseException): ...\nraise B('b')", r"B: b.*src/entry\.py:2", BaseException),
         ("import utils", r"ValueError: deep.*src/utils\.py:2", ValueError),
     ],
@@ -275,16 +276,6 @@ async def test_a_module_without_an_entrypoint_is_refused_with_advice(
         Emulator(worker(tmp_path, source))
     assert advice in str(caught.value)
     assert "src/entry.py:1" in str(caught.value)
-
-
-async def test_both_kinds_of_handlers_are_refused_with_the_runtimes_text(tmp_path: Path) -> None:
-    source = (
-        "from workers import WorkerEntrypoint\n"
-        "class Default(WorkerEntrypoint): ...\n"
-        "def on_fetch(request, env): ..."
-    )
-    with pytest.raises(WorkerLoadError, match="Cannot define multiple default entrypoints"):
-        Emulator(worker(tmp_path, source, compatibility_date="2025-08-01"))
 
 
 async def test_code_that_breaks_after_a_crash_fails_the_request_that_loads_it(

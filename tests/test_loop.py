@@ -767,6 +767,7 @@ def test_an_error_in_a_callback_is_reported_with_its_scope_and_stops_nothing() -
         async def body() -> str:
             asyncio.get_running_loop().call_soon(int, "x")
             asyncio.get_running_loop().call_soon(_exit)
+            asyncio.get_running_loop().call_soon(_interrupt)
             await asyncio.sleep(1)
             return "went on"
 
@@ -774,6 +775,7 @@ def test_an_error_in_a_callback_is_reported_with_its_scope_and_stops_nothing() -
         assert [(where, type(details["exception"])) for where, details in lost] == [
             (scope, ValueError),
             (scope, SystemExit),
+            (scope, KeyboardInterrupt),
         ]
 
     simulate(test)
@@ -781,6 +783,10 @@ def test_an_error_in_a_callback_is_reported_with_its_scope_and_stops_nothing() -
 
 def _exit() -> None:
     raise SystemExit(3)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
 
 
 def test_an_error_of_a_task_nobody_awaits_is_reported_with_its_scope() -> None:
@@ -821,7 +827,9 @@ class OwnBaseException(BaseException):
     """What user code may define."""
 
 
-@pytest.mark.parametrize("error", [SystemExit, OwnBaseException, GeneratorExit, RuntimeError])
+@pytest.mark.parametrize(
+    "error", [SystemExit, KeyboardInterrupt, OwnBaseException, GeneratorExit, RuntimeError]
+)
 def test_an_exception_of_user_code_ends_only_its_own_task(error: type[BaseException]) -> None:
     async def fail() -> None:
         raise error
@@ -836,14 +844,15 @@ def test_an_exception_of_user_code_ends_only_its_own_task(error: type[BaseExcept
     assert inside(body) == "went on"
 
 
-def test_system_exit_in_a_child_reaches_whoever_awaits_it() -> None:
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+def test_an_exit_in_a_child_reaches_whoever_awaits_it(error: type[BaseException]) -> None:
     async def fail() -> None:
-        raise SystemExit(3)
+        raise error
 
     async def body() -> Any:
         return await asyncio.gather(fail(), asyncio.sleep(1), return_exceptions=True)
 
-    assert isinstance(inside(body)[0], SystemExit)
+    assert isinstance(inside(body)[0], error)
 
 
 # -- closing --------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from datetime import UTC, datetime, timedelta
+from textwrap import dedent
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,6 +35,133 @@ def told(emulator: Emulator) -> list[tuple[str, float]]:
 
 def states(emulator: Emulator) -> list[str]:
     return [task.state for task in emulator.background]
+
+
+# -- in a global handler (recording py_waituntil_workerd2024) --------------------------------------
+
+
+def global_handler(folder: Path, body: str, **config: Any) -> dict[str, Any]:
+    """A Worker of a date with global handlers, whose `on_fetch` has this body."""
+    lines = "\n".join(f"    {line}" for line in dedent(body).strip().splitlines())
+    entry = (
+        "import asyncio, json\nfrom js import Promise, Response, fetch\n"
+        "from pyodide.ffi import create_proxy, to_js\n\n\n"
+        f"async def on_fetch(request, env, ctx):\n{lines}\n    return Response.new('sent')\n"
+    )
+    return worker(folder, entry, **{"compatibility_date": "2025-08-13", **config})
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("work('x')", "never_awaited"),
+        ("asyncio.ensure_future(work('x'))", "floating_task"),
+        ("asyncio.create_task(work('x'))", "floating_task"),
+        ("asyncio.gather(work('x'))", "floating_task"),
+        ("asyncio.shield(work('x'))", "floating_task"),
+        ("asyncio.wait_for(work('x'), 9)", "never_awaited"),
+    ],
+)
+@pytest.mark.parametrize("date", ["2024-10-01", "2025-08-13"])
+async def test_a_raw_ctx_holds_no_coroutines_and_tasks(
+    tmp_path: Path, given: str, code: str, date: str
+) -> None:
+    body = f"{WORK}\nctx.waitUntil({given})"
+    async with Emulator(global_handler(tmp_path, body, compatibility_date=date)) as emulator:
+        assert (await emulator.fetch("/")).text == "sent"
+        await emulator.settle()
+        gc.collect()
+        assert (told(emulator), states(emulator)) == ([], [])
+        finding = emulator.findings[0]
+        assert (finding.code, finding.location) == (code, "entry.py:11")
+        assert "create_proxy(...)" in finding.message
+        assert "class Default(WorkerEntrypoint)" in finding.message
+        assert {f.location for f in emulator.findings} == {"entry.py:11"}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "create_proxy(work('x'))",
+        "create_proxy(asyncio.create_task(work('x')))",
+        "create_proxy(asyncio.gather(work('x')))",
+        "to_js(work('x'))",
+        "Promise.resolve(work('x'))",
+        "Promise.resolve(1).then(lambda _: work('x'))",
+    ],
+)
+async def test_a_raw_ctx_holds_promises_and_proxies_that_stay(tmp_path: Path, given: str) -> None:
+    async with Emulator(global_handler(tmp_path, f"{WORK}\nctx.waitUntil({given})")) as emulator:
+        await emulator.fetch("/")
+        await emulator.settle()
+        assert (told(emulator), states(emulator)) == ([("x", 5)], ["done"])
+        assert list(emulator.findings) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "c = work('x')\nctx.waitUntil(c)\nawait c",
+        "t = asyncio.create_task(work('x'))\nctx.waitUntil(t)\nawait t",
+        "ctx.waitUntil(asyncio.create_task(work('x')))\nawait asyncio.sleep(6)",
+        "ctx.waitUntil(asyncio.create_task(work('x')))\n"
+        "ctx.waitUntil(create_proxy(asyncio.sleep(6)))",
+    ],
+)
+async def test_work_that_a_raw_ctx_drops_may_be_done_all_the_same(
+    tmp_path: Path, body: str
+) -> None:
+    async with Emulator(global_handler(tmp_path, f"{WORK}\n{body}")) as emulator:
+        await emulator.fetch("/")
+        await emulator.settle()
+        assert told(emulator) == [("x", 5)]
+        assert list(emulator.findings) == []
+
+
+async def test_a_task_beside_a_raw_ctx_is_told_of_create_proxy(tmp_path: Path) -> None:
+    body = f"{WORK}\nctx.waitUntil(work('x'))\nasyncio.create_task(work('y'))"
+    async with Emulator(global_handler(tmp_path, body)) as emulator:
+        await emulator.fetch("/")
+        assert [(f.code, f.location) for f in emulator.findings] == [
+            ("never_awaited", "entry.py:11"),
+            ("floating_task", "entry.py:12"),
+        ]
+        assert all("create_proxy" in f.message for f in emulator.findings)
+
+
+async def test_a_raw_ctx_and_a_binding_of_the_newer_sdk(tmp_path: Path) -> None:
+    """Its calls are coroutines of Python, made at once and waited for by nobody."""
+    body = "from workers import env as bindings\nctx.waitUntil(bindings.Q.send(1))"
+    config = global_handler(
+        tmp_path,
+        body,
+        compatibility_date="2026-09-01",
+        compatibility_flags=["disable_python_no_global_handlers"],
+        queues={"producers": [{"binding": "Q", "queue": "q"}]},
+    )
+    async with Emulator(config) as emulator:
+        assert (await emulator.fetch("/")).text == "sent"
+        (finding,) = [f for f in emulator.findings if f.code != "no_consumer"]
+        assert (finding.code, finding.location) == ("never_awaited", "entry.py:8")
+        assert "create_proxy" in finding.message
+
+
+async def test_the_ctx_of_a_class_of_that_date_takes_them(tmp_path: Path) -> None:
+    source = """
+        import asyncio
+        from workers import Response, WorkerEntrypoint
+        class Default(WorkerEntrypoint):
+            async def work(self):
+                await asyncio.sleep(5)
+                print("x")
+            async def on_fetch(self, request):
+                self.ctx.waitUntil(self.work())
+                return Response("sent")
+    """
+    async with Emulator(worker(tmp_path, source, compatibility_date="2025-08-13")) as emulator:
+        await emulator.fetch("/")
+        await emulator.settle()
+        assert (told(emulator), list(emulator.findings)) == ([("x", 5)], [])
 
 
 # -- what it takes (public-reports O-42) -----------------------------------------------------------
@@ -479,7 +607,13 @@ async def test_an_immediate_failure_leaves_the_answer_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "error", ["SystemExit(3)", "BaseException('b')", "ExceptionGroup('g', [ValueError('v')])"]
+    "error",
+    [
+        "SystemExit(3)",
+        "KeyboardInterrupt",
+        "BaseException('b')",
+        "ExceptionGroup('g', [ValueError('v')])",
+    ],
 )
 async def test_any_exception_only_fails_its_task(tmp_path: Path, error: str) -> None:
     body = f"""

@@ -59,6 +59,11 @@ class IncomingBody:
         self._announce()
         return chunk
 
+    async def aclose(self) -> None:
+        """Want no more of it."""
+        self._is_wanted = _nobody
+        self._announce()
+
     async def _take_in(self) -> None:
         try:
             async for chunk in self._response.aiter_bytes():
@@ -78,6 +83,7 @@ class IncomingBody:
         finally:
             self._done = True
             self._announce()
+            await self._response.aclose()
 
     async def _change(self) -> None:
         if self._changed is None:
@@ -88,3 +94,7 @@ class IncomingBody:
         changed, self._changed = self._changed, None
         if changed is not None and not changed.done():
             changed.set_result(None)
+
+
+def _nobody() -> bool:
+    return False

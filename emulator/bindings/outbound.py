@@ -12,19 +12,18 @@ handle, as an answer would be, but a failed assertion and a misuse of the emulat
 from __future__ import annotations
 
 import asyncio
-import sys
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-import httpcore
 import httpx
 
 from emulator.bindings import own_clients
 from emulator.bindings.incoming_body import IncomingBody
+from emulator.bindings.network import NoWayOut, Nowhere, OuterNetwork
 from emulator.bindings.outbound_site import OutboundSite, PowerCutHere
 from emulator.bindings.redirects import follow
+from emulator.bindings.transport import Transport, is_unmatched
 from emulator.errors import EmulatorError, OutboundDenied
 from emulator.location import Location, caller
 from emulator.runtime.host import WebRequest, WebResponse
@@ -41,12 +40,21 @@ class Outbound:
 
     def __init__(self, kernel: Kernel, mode: Literal["deny", "allow"]) -> None:
         self._kernel = kernel
-        self._mode = mode
-        self._transport: httpx.AsyncBaseTransport | None = None
-        # With `allow`, one per loop of the caller: connections belong to a loop.
-        self._real: dict[asyncio.AbstractEventLoop, httpx.AsyncHTTPTransport] = {}
+        self.network = OuterNetwork(kernel.pump) if mode == "allow" else Nowhere()
+        self._client: httpx.AsyncClient | None = None
         kernel.loop.on_socket = self._refuse_socket
-        own_clients.watch()
+        own_clients.watch(self)
+
+    @property
+    def allows(self) -> bool:
+        """Whether what nothing mocks is really sent."""
+        return isinstance(self.network, OuterNetwork)
+
+    def close(self) -> None:
+        """Break off the connections that are open, and leave httpx alone."""
+        own_clients.unwatch(self)
+        if isinstance(self.network, OuterNetwork):
+            self.network.close()
 
     # -- fetch -----------------------------------------------------------------------------------
 
@@ -101,7 +109,7 @@ class Outbound:
             return response
 
         hop = partial(self._hop, invocation, where)
-        response = await self._at_site(invocation, message, exchange)
+        response = await self.at_site(invocation, message, exchange)
         body = IncomingBody(self._kernel.loop, response, lambda: not invocation.gone)
         url = request.url if answered is message else str(answered.url)
         return _web_response(response, await body.start(), url, answered is not message)
@@ -110,18 +118,18 @@ class Outbound:
         self, invocation: Invocation, where: Location | None, request: httpx.Request
     ) -> httpx.Response:
         """One request and its answer, by a mock if there is one."""
-        if self._transport is None:
-            self._transport = _DenyTransport()
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                transport=Transport(self.network), timeout=None, trust_env=False
+            )
         try:
-            return await self._transport.handle_async_request(request)
-        except _Denied:
-            if self._mode == "allow":
-                return await self._send_really(request)
-            raise self._deny(invocation, request, where) from None
-        except _unmatched():
-            raise self._deny(invocation, request, where) from None
+            return await self._client.send(request, stream=True)
+        except Exception as error:
+            if isinstance(error, NoWayOut) or is_unmatched(error):
+                raise self.deny(invocation, request, where) from None
+            raise
 
-    async def _at_site(
+    async def at_site(
         self,
         invocation: Invocation,
         request: httpx.Request,
@@ -135,7 +143,7 @@ class Outbound:
         try:
             response = await exchange(request)
         except Exception as error:
-            self._tell_test(error)
+            self.tell_test(error)
             site.failed()
             raise
         if site.answer_never_comes:
@@ -143,145 +151,26 @@ class Outbound:
             raise site.out_of_patience()
         return site.answered(response)
 
-    def _tell_test(self, error: Exception) -> None:
+    def tell_test(self, error: Exception) -> None:
         """Abort the run where an exception of a mock's is the test's affair."""
         if isinstance(error, (AssertionError, EmulatorError)) and not isinstance(
             error, OutboundDenied
         ):
             self._kernel.loop.abort(error)
 
-    # -- clients of the Worker's own -------------------------------------------------------------
-
-    async def pass_on(
-        self,
-        invocation: Invocation,
-        usual: Callable[[httpx.Request], Awaitable[httpx.Response]],
-        request: httpx.Request,
-    ) -> httpx.Response:
-        """Send a request of an httpx client of the Worker's, whose transport does `usual`.
-
-        Raises httpx's errors, denied ones included.
-        """
-        await request.aread()
-        exchange = partial(self._try_usual, invocation, usual, caller())
-        try:
-            return await self._at_site(invocation, request, exchange)
-        except PowerCutHere:
-            return await self._kernel.loop.create_future()  # type: ignore[no-any-return]
-
-    async def _try_usual(
-        self,
-        invocation: Invocation,
-        usual: Callable[[httpx.Request], Awaitable[httpx.Response]],
-        where: Location | None,
-        request: httpx.Request,
-    ) -> httpx.Response:
-        attempt = _Attempt()
-        token = _attempt.set(attempt)
-        try:
-            return await usual(request)
-        except Exception as error:
-            if not (attempt.refused or isinstance(error, _unmatched())):
-                raise
-            if attempt.refused and self._mode == "allow":
-                return await self._send_really(request)
-            raise self._deny_client(invocation, request, where) from None
-        finally:
-            _attempt.reset(token)
-
-    def pass_on_now(
-        self,
-        invocation: Invocation,
-        usual: Callable[[httpx.Request], httpx.Response],
-        request: httpx.Request,
-    ) -> httpx.Response:
-        """`pass_on` for a synchronous client; no virtual time passes, even for a `timeout`."""
-        request.read()
-        where = caller()
-        try:
-            site = OutboundSite(invocation, request)
-            early = site.before()
-            if early is not None:
-                return early
-            try:
-                response = self._try_usual_now(invocation, usual, where, request)
-            except Exception as error:
-                self._tell_test(error)
-                site.failed()
-                raise
-            if site.answer_never_comes:
-                raise site.out_of_patience()
-            return site.answered(response)
-        except PowerCutHere:
-            self._kernel.loop.cut_here()
-
-    def _try_usual_now(
-        self,
-        invocation: Invocation,
-        usual: Callable[[httpx.Request], httpx.Response],
-        where: Location | None,
-        request: httpx.Request,
-    ) -> httpx.Response:
-        attempt = _Attempt()
-        token = _attempt.set(attempt)
-        try:
-            return usual(request)
-        except Exception as error:
-            if not (attempt.refused or isinstance(error, _unmatched())):
-                raise
-            raise self._deny_client(invocation, request, where) from None
-        finally:
-            _attempt.reset(token)
-
-    # -- the real exchange -----------------------------------------------------------------------
-
-    async def _send_really(self, request: httpx.Request) -> httpx.Response:
-        """Send from the caller's loop, where sockets are; the clock stands still meanwhile."""
-        loop, outer = self._kernel.loop, self._kernel.pump.outer
-        arrived: asyncio.Future[httpx.Response] = loop.create_future()
-
-        async def exchange() -> None:
-            try:
-                response = await _read_whole(self._real_transport(outer), request)
-            except asyncio.CancelledError:
-                _resolve(arrived, error=ConnectionError("the caller's event loop was stopped"))
-                raise
-            except Exception as error:
-                _resolve(arrived, error=error)
-            else:
-                _resolve(arrived, response)
-            finally:
-                loop.in_flight -= 1
-
-        loop.in_flight += 1
-        # Kept while it waits: a loop holds its tasks weakly.
-        task = outer.create_task(exchange())
-        response = await arrived
-        del task
-        return response
-
-    def _real_transport(self, outer: asyncio.AbstractEventLoop) -> httpx.AsyncHTTPTransport:
-        for loop in [loop for loop in self._real if loop.is_closed()]:
-            del self._real[loop]
-        if outer not in self._real:
-            # No connection is kept: nobody could close it when the emulator is closed.
-            self._real[outer] = httpx.AsyncHTTPTransport(
-                limits=httpx.Limits(max_keepalive_connections=0)
-            )
-        return self._real[outer]
-
     # -- refusals --------------------------------------------------------------------------------
 
-    def _deny(
+    def deny(
         self, invocation: Invocation, request: httpx.Request, where: Location | None
     ) -> OutboundDenied:
+        """Report a request that nothing mocks; the error to raise for it."""
         method, url = request.method, str(request.url)
         text = (
             f"{method} {url} is not mocked, and outbound requests are denied. Mock it "
             f'(`respx_mock.{method.lower()}("{url}").respond(200)`), or allow real ones with '
             '`outbound="allow"`'
         )
-        if self._mode == "allow":
+        if self.allows:
             text = (
                 f"{method} {url} matches no route of the active respx mock, which lets nothing "
                 "else through. Add a route (`.pass_through()` sends the request), or make the "
@@ -290,18 +179,8 @@ class Outbound:
         invocation.find("outbound_unmocked", text, where)
         return OutboundDenied(text)
 
-    def _deny_client(
-        self, invocation: Invocation, request: httpx.Request, where: Location | None
-    ) -> httpx.ConnectError:
-        denied = self._deny(invocation, request, where)
-        error = httpx.ConnectError(str(denied), request=request)
-        error.__cause__ = denied
-        return error
-
     def _refuse_socket(self, target: str) -> OSError:
-        attempt = _attempt.get()
-        if attempt is not None:
-            attempt.refused = True
+        if own_clients.note_refusal():
             return ConnectionError(f"no connection to {target}")
         text = (
             f"a connection to {target} was attempted from Worker code. Outbound requests are "
@@ -311,46 +190,6 @@ class Outbound:
         if hasattr(scope, "find"):
             scope.find("outbound_unmocked", text, caller())
         return OutboundDenied(text)
-
-
-class _Attempt:
-    """An httpx client's own transport at work; `refused` once it reached for a socket."""
-
-    refused = False
-
-
-_attempt: ContextVar[_Attempt | None] = ContextVar("emulator.attempt", default=None)
-
-
-class _Denied(Exception):
-    """Raised where a request would leave the process."""
-
-
-class _Nowhere(httpcore.AsyncNetworkBackend):
-    async def connect_tcp(self, *args: Any, **options: Any) -> Any:
-        raise _Denied
-
-    async def connect_unix_socket(self, *args: Any, **options: Any) -> Any:
-        raise _Denied
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-
-class _DenyTransport(httpx.AsyncHTTPTransport):
-    """httpx's own transport, so that mocks of it and of httpcore apply, with no way out.
-
-    Its constructor is skipped: reading the certificates costs more than most tests.
-    """
-
-    def __init__(self) -> None:
-        self._pool = httpcore.AsyncConnectionPool(network_backend=_Nowhere())
-
-
-def _unmatched() -> tuple[type[Exception], ...]:
-    """What respx raises for a request that none of its routes matches."""
-    models: Any = sys.modules.get("respx.models")
-    return (models.AllMockedAssertionError,) if models is not None else ()
 
 
 def _look_at(answer: asyncio.Future[Any]) -> None:
@@ -379,37 +218,11 @@ def _web_response(
     return WebResponse(response.status_code, response.reason_phrase, headers, body, url, redirected)
 
 
-async def _read_whole(
-    transport: httpx.AsyncHTTPTransport, request: httpx.Request
-) -> httpx.Response:
-    """A real answer, freed of its connection."""
-    response = await transport.handle_async_request(request)
-    try:
-        content = b"".join([chunk async for chunk in response.aiter_raw()])
-    finally:
-        await response.aclose()
-    phrase = {"reason_phrase": response.extensions.get("reason_phrase", b"")}
-    return httpx.Response(
-        response.status_code, headers=response.headers, content=content, extensions=phrase
-    )
-
-
 async def read_body(body: bytes | AsyncIterator[bytes]) -> bytes:
     """Return a whole body, whatever its form."""
     if isinstance(body, bytes):
         return body
     return b"".join([chunk async for chunk in body])
-
-
-def _resolve(
-    future: asyncio.Future[Any], value: object = None, *, error: BaseException | None = None
-) -> None:
-    if future.done() or future.get_loop().is_closed():
-        return
-    if error is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(value)
 
 
 def _as_os_error(error: Exception) -> Exception:

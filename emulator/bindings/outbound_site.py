@@ -104,7 +104,9 @@ class OutboundSite:
         return faults[0]
 
     def _cut_power(self) -> None:
-        self._invocation.isolate.worker.crash()
+        if not self._invocation.dead:
+            # Else another crash was faster, and the Worker may live again.
+            self._invocation.isolate.worker.crash()
         raise PowerCutHere
 
     def _answer_with(self, status: int) -> httpx.Response:

@@ -1,39 +1,70 @@
 """httpx clients that Worker code makes itself: their requests are the Worker's, too.
 
 httpx's transports ask here at each request whether Worker code sends it, and do what they always
-did if not. They are taught once, and again where a mock was put in place of them meanwhile; a mock
-that replaces the transport's method later (respx with `using="httpx"`, pytest-httpx) answers before
-they ask, and such requests of such clients are then no fault sites.
+did if not. They are taught while there is an emulator. A mock that answers before a transport is
+asked (respx with `using="httpx"`, pytest-httpx) leaves such clients' requests without a fault site.
+
+A synchronous client cannot wait: no virtual time passes, even for a fault's `timeout`, and what
+nothing mocks is denied, whatever `outbound` says.
 """
 
 from __future__ import annotations
 
 import functools
+import weakref
 from asyncio import events
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from emulator.scope import KERNEL, SCOPE
+from emulator.bindings.outbound_site import OutboundSite, PowerCutHere
+from emulator.bindings.transport import Transport, is_unmatched
+from emulator.location import Location, caller
+from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
     from emulator.bindings.outbound import Outbound
     from emulator.invocation import Invocation
 
-_OURS = "_workers_emulator"
+# The emulators there are, and what was replaced for them: (class, name, ours, what it was).
+_open: weakref.WeakSet[Outbound] = weakref.WeakSet()
+_replaced: list[tuple[Any, str, Any, Any]] = []
 
 
-def watch() -> None:
+def watch(outbound: Outbound) -> None:
     """Teach httpx's transports; does nothing where they know."""
+    _open.add(outbound)
     for kind, name, teach in (
         (httpx.AsyncHTTPTransport, "handle_async_request", _taught),
         (httpx.HTTPTransport, "handle_request", _taught_now),
     ):
         usual = getattr(kind, name)
-        if not hasattr(usual, _OURS):
-            function = teach(usual)
-            setattr(function, _OURS, True)
-            setattr(kind, name, function)
+        if not any(usual is ours for *_, ours, _ in _replaced):
+            ours = teach(usual)
+            _replaced.append((kind, name, ours, usual))
+            setattr(kind, name, ours)
+
+
+def unwatch(outbound: Outbound) -> None:
+    """Put back what was replaced, if no other emulator needs it."""
+    _open.discard(outbound)
+    while not _open and _replaced:
+        kind, name, ours, usual = _replaced.pop()
+        if getattr(kind, name) is ours:  # else a mock took its place, or took it back
+            setattr(kind, name, usual)
+
+
+def note_refusal() -> bool:
+    """Told of a refused socket: whether a client reached for it, who then tells of the request."""
+    attempt = _attempt.get()
+    if attempt is None:
+        return False
+    attempt.refused = True
+    return True
 
 
 def _taught(usual: Any) -> Any:
@@ -45,7 +76,7 @@ def _taught(usual: Any) -> Any:
         if sender is None:
             response: httpx.Response = await usual(self, request)
             return response
-        return await _outbound(sender).pass_on(sender, functools.partial(usual, self), request)
+        return await _send(sender, functools.partial(usual, self), request)
 
     return handle_async_request
 
@@ -57,7 +88,7 @@ def _taught_now(usual: Any) -> Any:
         if sender is None:
             response: httpx.Response = usual(self, request)
             return response
-        return _outbound(sender).pass_on_now(sender, functools.partial(usual, self), request)
+        return _send_now(sender, functools.partial(usual, self), request)
 
     return handle_request
 
@@ -67,8 +98,96 @@ def _sender() -> Invocation | None:
     if not hasattr(events._get_running_loop(), "running_scope"):
         return None
     scope: Any = SCOPE.get()
-    return None if scope is None or scope is KERNEL or scope.is_test else scope
+    return None if getattr(scope, "is_test", True) else scope
 
 
-def _outbound(sender: Invocation) -> Outbound:
-    return sender.kernel.outbound
+class _Attempt:
+    """A client's own transport at work; `refused` once it reached for a socket."""
+
+    refused = False
+
+
+_attempt: ContextVar[_Attempt | None] = ContextVar("emulator.attempt", default=None)
+
+
+@contextmanager
+def _attempting() -> Iterator[_Attempt]:
+    attempt = _Attempt()
+    token = _attempt.set(attempt)
+    try:
+        yield attempt
+    finally:
+        _attempt.reset(token)
+
+
+async def _send(
+    sender: Invocation,
+    usual: Callable[[httpx.Request], Awaitable[httpx.Response]],
+    request: httpx.Request,
+) -> httpx.Response:
+    outbound, where = sender.kernel.outbound, caller()
+    await request.aread()
+
+    async def exchange(request: httpx.Request) -> httpx.Response:
+        with _attempting() as attempt:
+            try:
+                return await usual(request)
+            except Exception as error:
+                if attempt.refused and outbound.allows:
+                    return await Transport(outbound.network).handle_async_request(request)
+                raise _denied(attempt, error, sender, request, where) from error.__cause__
+
+    try:
+        return await outbound.at_site(sender, request, exchange)
+    except PowerCutHere:
+        return await sender.kernel.loop.create_future()  # type: ignore[no-any-return]
+
+
+def _send_now(
+    sender: Invocation,
+    usual: Callable[[httpx.Request], httpx.Response],
+    request: httpx.Request,
+) -> httpx.Response:
+    request.read()
+    try:
+        site = OutboundSite(sender, request)
+        early = site.before()
+        if early is not None:
+            return early
+        response = _exchange_now(sender, usual, request, site)
+        if site.answer_never_comes:
+            raise site.out_of_patience()
+        return site.answered(response)
+    except PowerCutHere:
+        sender.kernel.loop.cut_here()
+
+
+def _exchange_now(
+    sender: Invocation,
+    usual: Callable[[httpx.Request], httpx.Response],
+    request: httpx.Request,
+    site: OutboundSite,
+) -> httpx.Response:
+    where = caller()
+    with _attempting() as attempt:
+        try:
+            return usual(request)
+        except Exception as error:
+            told = _denied(attempt, error, sender, request, where)
+            sender.kernel.outbound.tell_test(told)
+            site.failed()
+            raise told from error.__cause__
+
+
+def _denied(
+    attempt: _Attempt,
+    error: Exception,
+    sender: Invocation,
+    request: httpx.Request,
+    where: Location | None,
+) -> Exception:
+    """The error that code with a client of its own sees: httpx's for what nothing mocks."""
+    if not (attempt.refused or is_unmatched(error)):
+        return error
+    denied = sender.kernel.outbound.deny(sender, request, where)
+    return httpx.ConnectError(str(denied), request=request)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from emulator.runtime.web.url_parser import InvalidUrl, parse
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -38,23 +40,21 @@ async def follow(
 
 def _redirected(request: httpx.Request, status: int, location: str) -> httpx.Request:
     try:
-        url = request.url.join(location)
-    except httpx.InvalidURL as error:
+        here = parse(str(request.url))
+        there = parse(location, here)
+    except InvalidUrl as error:
         text = f"a redirect to an invalid URL: {location}"
         raise httpx.RequestError(text, request=request) from error
-    if url.scheme not in ("http", "https"):
-        raise httpx.UnsupportedProtocol(f"a redirect to {url}", request=request)
+    if there.scheme not in ("http", "https"):
+        raise httpx.UnsupportedProtocol(f"a redirect to {there.href()}", request=request)
     method, content, dropped = request.method, request.content, {"host"}
     if (status in (301, 302) and method == "POST") or (
         status == 303 and method not in ("GET", "HEAD")
     ):
         method, content = "GET", b""
         dropped.update(_OF_BODY, ("content-type",))
-    if _origin(url) != _origin(request.url):
+    if there.origin != here.origin:
         dropped.add("authorization")
     headers = [pair for pair in request.headers.raw if pair[0].decode().lower() not in dropped]
+    url = there.href().partition("#")[0]
     return httpx.Request(method, url, headers=headers, content=content)
-
-
-def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
-    return url.scheme, url.host, url.port

@@ -49,6 +49,10 @@ class WorkerQueue(HostObject):
         self._queue = queue
         self._sending = sending
 
+    def disconnect(self) -> None:
+        """Let go of the emulator: code whose power was cut may hold this for ever."""
+        del self._sending
+
     def send(self, *arguments: Any) -> asyncio.Future[Any]:
         """Send one message; the body is serialised now, later changes do not reach it."""
         return _promise(self._send_one, arguments)

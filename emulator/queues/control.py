@@ -134,7 +134,7 @@ class Queue:
     @property
     def deliveries(self) -> list[DeliveryRecord]:
         """One record per message per delivery, appended when it is settled."""
-        return self._queues.deliveries[self.name]
+        return self._queues.deliveries.setdefault(self.name, [])
 
     @property
     def _counts(self) -> Counts:
@@ -182,7 +182,7 @@ class Queue:
 
         Items are bodies, or mappings with `body` and if wanted `id`, `attempts`, `timestamp` (an
         aware datetime) and `contentType` (default `v8`, which keeps the most). Raises `LookupError`
-        for a queue without a consumer.
+        for a queue without a consumer, `ValueError` for a wrong item.
         """
         messages = [_as_item(item, _DELIVERED) for item in items]
         run: ConsumerRun = await self._caller.at_once(
@@ -215,7 +215,7 @@ def _as_item(item: Any, known: tuple[str, ...]) -> Mapping[str, Any]:
     """A message as `sendBatch` takes it: a mapping with `body`, or a bare body."""
     if not isinstance(item, Mapping) or "body" not in item:
         return {"body": item}
-    unknown = [str(key) for key in item if key not in known and key not in options.MISSPELT]
+    unknown = [str(key) for key in item if key not in known]
     if unknown:
         raise ValueError(
             f"a mapping with the key 'body' is a message, not a body, and {', '.join(unknown)} is "
@@ -235,6 +235,8 @@ def _delivery(kernel: Kernel, index: int, item: Mapping[str, Any]) -> Delivery:
     given = {"body": item["body"], "contentType": item.get("contentType", "v8")}
     message = _outgoing("sendBatch", cast("Any", current()), given)
     sent: datetime | None = item.get("timestamp")
+    if sent is not None and sent.tzinfo is None:
+        raise ValueError(f"the timestamp {sent!r} is naive; give an aware datetime")
     return Delivery(
         index,
         item.get("id", message.id),

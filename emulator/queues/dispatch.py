@@ -135,9 +135,8 @@ class Dispatch:
             for flight in self._broker.in_flight(queue)
         }
         for queue, number, settled in self._broker.recover(self._kernel.now):
-            for item in settled:
-                self._record(queue, number, started[queue, number], item, None)
-                self._report_dropped(queue, item)
+            self._record(queue, number, started[queue, number], settled, None)
+            self._report_dropped(queue, settled)
 
     # -- deliveries ------------------------------------------------------------------------------
 
@@ -203,10 +202,9 @@ class Dispatch:
         now, queue = self._kernel.now, batch.queue
         copies: list[tuple[str, str, Duration]] = []
         settled = self._broker.settle(batch, result, now, admit=partial(self._bury, copies))
-        for item in settled:
-            self._record(queue, batch.number, batch.started, item, error)
-            if not struck:
-                self._report_dropped(queue, item)
+        self._record(queue, batch.number, batch.started, settled, error)
+        if not struck:
+            self._report_dropped(queue, settled)
         for grave, message, delay in copies:
             self._broker.duplicate(grave, message, now, delay)
         self.arm(queue)
@@ -229,34 +227,33 @@ class Dispatch:
     # -- what is kept of them --------------------------------------------------------------------
 
     def _record(
-        self, queue: str, batch: int, started: Instant, item: Settled, error: BaseException | None
+        self,
+        queue: str,
+        batch: int,
+        started: Instant,
+        settled: Sequence[Settled],
+        error: BaseException | None,
     ) -> None:
-        kernel = self._kernel
-        self.deliveries.setdefault(queue, []).append(
-            DeliveryRecord(
-                at=moment(started),
-                settled=moment(kernel.now),
-                id=item.id,
-                body=plain_body(item.body, item.content_type),
-                attempt=item.attempts,
-                batch=batch,
-                outcome=item.outcome,
-                error=error,
+        kernel, records = self._kernel, self.deliveries.setdefault(queue, [])
+        at, now, subject = moment(started), moment(kernel.now), f"queue {queue}"
+        for item in settled:
+            body = plain_body(item.body, item.content_type)
+            records.append(
+                DeliveryRecord(at, now, item.id, body, item.attempts, batch, item.outcome, error)
             )
-        )
-        kernel.record(item.outcome, f"queue {queue}", id=item.id, attempt=item.attempts)
-        if kernel.profile == "miniflare" and item.outcome in _LOCAL_LOG:
-            level, text = _LOCAL_LOG[item.outcome]
-            self._log(queue, level, self._describe(text, queue, item))
+            kernel.record(item.outcome, subject, id=item.id, attempt=item.attempts)
+            if kernel.profile == "miniflare" and item.outcome in _LOCAL_LOG:
+                level, text = _LOCAL_LOG[item.outcome]
+                self._log(queue, level, self._describe(text, queue, item))
 
-    def _report_dropped(self, queue: str, item: Settled) -> None:
-        if item.outcome != "dropped":
-            return
-        text = self._describe(_LOCAL_LOG["dropped"][1], queue, item)
-        name, at = self._consumer_name(queue), moment(self._kernel.now)
-        self._kernel.findings.add(
-            Finding("message_dropped", text, at, None, name, f"queue {queue}")
-        )
+    def _report_dropped(self, queue: str, settled: Sequence[Settled]) -> None:
+        for item in settled:
+            if item.outcome == "dropped":
+                text = self._describe(_LOCAL_LOG["dropped"][1], queue, item)
+                name, at = self._consumer_name(queue), moment(self._kernel.now)
+                self._kernel.findings.add(
+                    Finding("message_dropped", text, at, None, name, f"queue {queue}")
+                )
 
     def _consumer_name(self, queue: str) -> str | None:
         worker = self._consumers.get(queue)

@@ -12,6 +12,7 @@ from emulator.values import UNDEFINED, LiteralMap, js_int32, type_of
 
 if TYPE_CHECKING:
     from emulator.invocation import Invocation
+    from emulator.location import Location
     from emulator.queues.model import Duration
 
 SEND: Final = ("contentType", "delaySeconds")
@@ -62,16 +63,20 @@ def report_null_delay(options: Mapping[str, Any], invocation: Invocation) -> Non
             "ignored_option",
             "delaySeconds=None is JavaScript's null, which counts as 0 and overrides the delay "
             "that is configured; leave the option out to use that",
-            caller(),
+            _where(invocation),
         )
 
 
 def _report(invocation: Invocation, key: object, known: tuple[str, ...]) -> None:
     meant = MISSPELT.get(str(key))
     reads = meant if meant in known else " and ".join(known)
-    invocation.find(
-        "ignored_option", f"the option {key} has no effect; production reads {reads}", caller()
-    )
+    text = f"the option {key} has no effect; production reads {reads}"
+    invocation.find("ignored_option", text, _where(invocation))
+
+
+def _where(invocation: Invocation) -> Location | None:
+    # A test's line is not on the stack: its call runs in the simulation.
+    return None if invocation.is_test else caller()
 
 
 def _property(value: Any, name: str) -> Any:

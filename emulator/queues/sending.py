@@ -38,6 +38,7 @@ class Sending:
         self._is_checked = is_checked
         self._store = store
         self._backlog = backlog
+        self._sites: dict[tuple[str, str], str] = {}
 
     def send(
         self, queue: str, verb: Verb, messages: list[Outgoing], invocation: Invocation
@@ -117,7 +118,7 @@ class Sending:
         if invocation.is_test:
             return ""
         faults = self._kernel.faults.meet(
-            site_name("send", queue),
+            self._site("send", queue),
             in_request=invocation.in_request and not invocation.main_done,
             retried=invocation.retried,
         )
@@ -125,6 +126,12 @@ class Sending:
             return ""
         invocation.struck = True
         return faults[0].action
+
+    def _site(self, kind: str, queue: str) -> str:
+        name = self._sites.get((kind, queue))
+        if name is None:
+            name = self._sites[kind, queue] = site_name(kind, queue)
+        return name
 
     def enter(self, queue: str, messages: Sequence[Outgoing], *, by: str) -> None:
         """Let messages enter a queue at this instant."""
@@ -137,7 +144,7 @@ class Sending:
         """Apply the faults of `message.<queue>`; return what enters, and the copies to make."""
         admitted: list[Outgoing] = []
         copies: Copies = []
-        meet, site = self._kernel.faults.meet, site_name("message", queue)
+        meet, site = self._kernel.faults.meet, self._site("message", queue)
         for message in messages:
             entering: Outgoing | None = message
             for fault in meet(site, retried=True):

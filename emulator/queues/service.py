@@ -26,6 +26,7 @@ class Queues:
         self._rules = rules
         self.broker = Broker(rules, kernel.profile)
         self.consumers: dict[str, Worker] = {}
+        self._bindings: list[WorkerQueue] = []
         self.sending = Sending(
             kernel,
             is_checked=self._is_checked,
@@ -38,7 +39,14 @@ class Queues:
 
     def binding(self, queue: str) -> WorkerQueue:
         """The producer binding of a queue."""
-        return WorkerQueue(queue, self.sending)
+        binding = WorkerQueue(queue, self.sending)
+        self._bindings.append(binding)
+        return binding
+
+    def close(self) -> None:
+        """Let go of what user code may still hold."""
+        while self._bindings:
+            self._bindings.pop().disconnect()
 
     @property
     def deliveries(self) -> dict[str, list[DeliveryRecord]]:
@@ -123,7 +131,13 @@ class Queues:
         """How many messages there are, those in flight included."""
         return sum(
             counts.entered
-            - (counts.acked + counts.dead_lettered + counts.dropped + counts.expired + counts.purged)
+            - (
+                counts.acked
+                + counts.dead_lettered
+                + counts.dropped
+                + counts.expired
+                + counts.purged
+            )
             for counts in map(self.broker.counts, self.broker.queues)
         )
 

@@ -52,6 +52,9 @@ class Host(Protocol):
     def flags(self) -> frozenset[str]:
         """Enabled compatibility flags, those implied by the date included."""
 
+    def missing_binding(self, name: str) -> str:
+        """Say why `env` lacks a name that was looked up; empty if that is the code's affair."""
+
     def wait_until(self, work: Awaitable[Any]) -> None:
         """Keep the invocation alive until `work` is done (`ctx.waitUntil`)."""
 
@@ -64,8 +67,11 @@ class Host(Protocol):
     def track(self, call: Any) -> None:
         """Note a call of a binding (`runtime.rpc.BindingCall` or a promise) when it is made.
 
-        The call knows `js_class`, `method`, `created` (file, line) and, later, `awaited`.
+        The call knows `js_class`, `method`, `created` (the user's line) and, later, `awaited`.
         """
+
+    def track_promise(self, promise: Any) -> None:
+        """Note a promise (`runtime.promises.PyodideFuture`) whose work begins."""
 
     def urandom(self, size: int) -> bytes:
         """Bytes from the emulator's seeded stream."""
@@ -76,6 +82,6 @@ def current() -> Host:
     host = _current.get()
     if host is None or host is KERNEL:
         raise OutsideWorker(
-            "this needs a running Worker: use it inside a handler, or through the `emulator` fixture"
+            "this needs a running Worker: use it in a handler, or through the `emulator` fixture"
         )
     return cast("Host", host)

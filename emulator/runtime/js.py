@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.calls import invoke
 from emulator.runtime.js_binary import BINARY
 from emulator.runtime.js_prototypes import Constructor
 from emulator.runtime.js_timers import TIMERS
+from emulator.runtime.not_yet import JS_GLOBALS, is_import, not_yet
 from emulator.runtime.proxies import wrap
 from emulator.runtime.pyproxy import to_host
 from emulator.values import (
@@ -65,12 +67,17 @@ def host_class(cls: type[HostObject]) -> Constructor:
 
 
 def __getattr__(name: str) -> Any:
-    """Return a global as user code sees it; raises `AttributeError` naming what is missing."""
+    """Return a global as user code sees it.
+
+    What is missing raises `AttributeError`, or `ImportError` where production would have it.
+    """
     if name == "undefined":
         return None
     bare = name[:-1] if name.endswith("_") else name
     if name in GLOBALS or bare in GLOBALS:
         return wrap(GLOBALS.get(name, GLOBALS.get(bare)))
+    if name in JS_GLOBALS:
+        raise not_yet(f"js.{name}", imported=is_import(sys._getframe(1)))
     raise AttributeError(name)
 
 
@@ -84,6 +91,8 @@ class _GlobalThis(HostObject):
     def js_lookup(self, name: str) -> Any:
         if name in GLOBALS:
             return GLOBALS[name]
+        if name in JS_GLOBALS:
+            raise not_yet(f"js.{name}", imported=False)
         raise AttributeError(name)
 
     def js_keys(self) -> list[str]:

@@ -51,10 +51,10 @@ def _lookup_host(value: HostObject, name: str) -> Any:
     try:
         return value.js_lookup(name)
     except AttributeError:
-        if name in value.js_members:  # the property is there and its own code failed
+        # Of every object's properties there are others; one of its own may be there, and fail.
+        inherited = name in ("constructor", "toString", "hasOwnProperty", "valueOf")
+        if name in value.js_members or not inherited:
             raise
-        if name not in ("constructor", "toString", "hasOwnProperty", "valueOf"):
-            raise AttributeError(name) from None
         return _ABSENT
 
 

@@ -159,7 +159,10 @@ def _any(values: Any) -> PyodideFuture:
 
 
 def _started(value: Any) -> PyodideFuture:
-    return _resolved(value)
+    """The promise of a value, which another promise waits for."""
+    started = _resolved(value)
+    started.awaited = True
+    return started
 
 
 def _construct(executor: Any) -> PyodideFuture:

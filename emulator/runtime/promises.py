@@ -4,22 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
 from emulator.errors import OutsideWorker
+from emulator.location import Location, caller
 from emulator.runtime.host import current
-
-Where = tuple[str, int]
-
-
-def caller() -> Where:
-    """Return file and line of the innermost frame that is not the emulator's."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("emulator."):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
 
 
 def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
@@ -37,14 +27,35 @@ def _mark_retrieved(future: asyncio.Future[Any]) -> None:
         future.exception()
 
 
+async def outcome(work: asyncio.Future[Any]) -> Any:
+    """Wait for work that goes on where the waiter is cancelled, as a promise of JavaScript's does.
+
+    Its time-out is then nobody's concern: what still runs is dropped when the invocation ends.
+    """
+    if not work.done():
+        over = work.get_loop().create_future()
+
+        def tell(_: object) -> None:
+            if not over.done():
+                over.set_result(None)
+
+        work.add_done_callback(tell)
+        await over
+    return work.result()
+
+
 def track(call: Any) -> None:
     """Tell the running Worker of a call, if there is one and it listens."""
+    _tell("track", call)
+
+
+def _tell(what: str, value: Any) -> None:
     try:
-        listener = getattr(current(), "track", None)
+        listener = getattr(current(), what, None)
     except OutsideWorker:
         return
     if listener is not None:
-        listener(call)
+        listener(value)
 
 
 class BindingCall(Coroutine[Any, Any, Any]):
@@ -85,7 +96,7 @@ class BindingCall(Coroutine[Any, Any, Any]):
         return self._started
 
     async def _await_and_convert(self) -> Any:
-        return self._convert(await self._started)
+        return self._convert(await outcome(self._started))
 
     def _coroutine(self) -> Coroutine[Any, Any, Any]:
         self.awaited = True
@@ -107,15 +118,15 @@ class BindingCall(Coroutine[Any, Any, Any]):
         return self._coroutine().__await__()
 
     def __repr__(self) -> str:
-        file, line = self.created
-        return f"<coroutine {self.js_class}.{self.method} called at {file}:{line}>"
+        place = f" called at {self.created.relative_to(None)}" if self.created else ""
+        return f"<coroutine {self.js_class}.{self.method}{place}>"
 
 
 class PyodideFuture(asyncio.Future[Any]):
     """A promise in user code: a future with `then`, `catch` and `finally_`."""
 
     awaited = False
-    created: Where = ("", 0)
+    created: Location | None = None
     js_class = "Promise"
     method = ""
 
@@ -150,7 +161,7 @@ class PyodideFuture(asyncio.Future[Any]):
             return await _resolve(callback(result))
 
         self.awaited = True
-        return promise(chain())
+        return promise(chain(), method="then")
 
     def catch(self, onrejected: Callable[[BaseException], Any]) -> PyodideFuture:
         """Return a promise of the result, or of what the callback makes of the error."""
@@ -166,7 +177,7 @@ class PyodideFuture(asyncio.Future[Any]):
                 await _resolve(onfinally())
 
         self.awaited = True
-        return promise(chain())
+        return promise(chain(), method="finally")
 
     def _js_unwrap(self) -> Any:
         from emulator.runtime.pyproxy import PyProxy
@@ -188,6 +199,7 @@ def promise(
     started = start(work)
     result = PyodideFuture(loop=started.get_loop())
     result.method = method
+    result.created = caller()
 
     def settle(done: asyncio.Future[Any]) -> None:
         if result.done():
@@ -202,4 +214,5 @@ def promise(
 
     started.add_done_callback(settle)
     asyncio.Future.add_done_callback(result, _mark_retrieved)  # not a user who waits
+    _tell("track_promise", result)
     return result

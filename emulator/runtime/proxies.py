@@ -22,7 +22,7 @@ from emulator.runtime.calls import invoke
 from emulator.runtime.js_properties import lookup, set_property
 from emulator.runtime.js_text import display, own_names
 from emulator.runtime.profile import generation
-from emulator.runtime.promises import PyodideFuture, caller, promise, track
+from emulator.runtime.promises import PyodideFuture, promise, track
 from emulator.runtime.pyproxy import (
     JsBigInt,
     PyProxy,
@@ -513,7 +513,7 @@ def double_proxy(obj: Any) -> Any:
     """Return `create_proxy(obj)`."""
     if isinstance(obj, JsProxy):
         return obj
-    return make(_CallableDoubleProxy if callable(obj) else _DoubleProxy, PyProxy(obj))
+    return make(_CallableDoubleProxy if callable(obj) else _DoubleProxy, PyProxy(obj, kept=True))
 
 
 def _unmangle(name: str) -> str:
@@ -550,7 +550,6 @@ class _HostMethod:
             return result
         future = promise(result, wrap, self.name)
         future.js_class = self.host.js_class
-        future.created = caller()
         track(future)
         return future
 
@@ -560,7 +559,10 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     values = [unwrap(arg) for arg in args]
     if kwargs:
         values.append({name: unwrap(value) for name, value in kwargs.items()})
-    return wrap(call_value(function, *values))
+    result = wrap(call_value(function, *values))
+    if isinstance(result, PyodideFuture) and not result.method:
+        result.method = getattr(function, "name", "")
+    return result
 
 
 def to_memoryview(value: Any) -> memoryview:

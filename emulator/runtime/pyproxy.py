@@ -56,12 +56,17 @@ JsBigInt.__module__ = "pyodide.ffi"
 
 
 class PyProxy(Opaque):
-    """A Python object in JavaScript's hands."""
+    """A Python object in JavaScript's hands.
+
+    One that is `kept` (of `create_proxy` and `to_js`) lives until Python destroys it, others as
+    long as the call they are made for.
+    """
 
     js_class = "PyProxy"
 
-    def __init__(self, obj: Any) -> None:
+    def __init__(self, obj: Any, *, kept: bool = False) -> None:
         self.obj = obj
+        self.kept = kept
         self.destroyed = False
 
     @property
@@ -129,15 +134,38 @@ def to_host(value: Any) -> Any:
 
     Containers stay the same objects unless something inside has to change.
     """
+    try:
+        return _to_host(value)
+    except RecursionError:
+        # A value inside itself: only then is it worth remembering what was seen.
+        return _copy_with_cycles(value, _to_host, {})
+
+
+def _copy_with_cycles(value: Any, convert: Callable[[Any], Any], seen: dict[int, Any]) -> Any:
+    """Copy dicts and lists that may contain themselves; `convert` gets everything else."""
+    if not isinstance(value, (dict, list)):
+        return convert(value)
+    if id(value) in seen:
+        return seen[id(value)]
+    copy: Any = {} if isinstance(value, dict) else []
+    seen[id(value)] = copy
+    if isinstance(value, dict):
+        copy.update((key, _copy_with_cycles(item, convert, seen)) for key, item in value.items())
+    else:
+        copy.extend(_copy_with_cycles(item, convert, seen) for item in value)
+    return copy
+
+
+def _to_host(value: Any) -> Any:
     if isinstance(value, PyProxy):
         return _host_from_python(value)
     if isinstance(value, TypedArray):
         return bytes(value) if value.kind == "Uint8Array" else value
     if type(value) is dict:
-        changed = {key: to_host(item) for key, item in value.items()}
+        changed = {key: _to_host(item) for key, item in value.items()}
         return changed if any(changed[key] is not value[key] for key in value) else value
     if type(value) is list:
-        items = [to_host(item) for item in value]
+        items = [_to_host(item) for item in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
     return value
 
@@ -151,9 +179,9 @@ def _host_from_python(proxy: PyProxy) -> Any:
     hidden = generation() == 26
     shown = visible(obj)
     if isinstance(shown, dict):
-        return ProxiedDict({} if hidden else {k: to_host(v) for k, v in shown.items()})
+        return ProxiedDict({} if hidden else {k: _to_host(v) for k, v in shown.items()})
     if shown is not None:
-        return ProxiedList(map(to_host, shown), hidden=hidden)
+        return ProxiedList(map(_to_host, shown), hidden=hidden)
     return proxy
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.runtime.calls import invoke
 from emulator.runtime.host import current
 from emulator.runtime.js_properties import lookup
+from emulator.runtime.profile import is_modern
 from emulator.runtime.promises import BindingCall
 from emulator.runtime.proxies import JsProxy, wrap
 from emulator.runtime.pyproxy import call_value, unwrap
@@ -222,10 +223,14 @@ class _Env(HostObject):
     js_class = "Object"
 
     def js_lookup(self, name: str) -> Any:
-        env = current().env
-        if name in env:
-            return env[name]
-        raise AttributeError(name)
+        host = current()
+        if name in host.env:
+            return host.env[name]
+        error = AttributeError(name)
+        note = host.missing_binding(name)
+        if note:
+            error.add_note(note)
+        raise error
 
     def js_keys(self) -> list[str]:
         return list(current().env)
@@ -262,9 +267,14 @@ _WRAPPERS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
+def _wrapper(js_class: str) -> Callable[[Any], Any] | None:
+    return None if js_class in _WRAPPED and not is_modern() else _WRAPPERS.get(js_class)
+
+
 class _EnvWrapper:
     """The env: bindings are wrapped by their JavaScript class, other objects are raw `JsProxy`.
 
+    The SDK frozen in the runtime wraps what has `fetch` or instances, and leaves the rest raw too.
     `_EnvWrapper(raw_env())` follows the Worker that runs, so that modules may keep it for good.
     """
 
@@ -286,7 +296,7 @@ class _EnvWrapper:
         known = self._known.get(name)
         if known is not None and known[0] is raw:
             return known[1]
-        factory = _WRAPPERS.get(class_of(raw)) if isinstance(raw, HostObject) else None
+        factory = _wrapper(class_of(raw)) if isinstance(raw, HostObject) else None
         result = wrap(raw) if factory is None else factory(wrap(raw))
         self._known[name] = (raw, result)
         return result

@@ -1,11 +1,16 @@
-"""The module `workers`: Cloudflare's Python SDK as far as it is here (python-api.md 1)."""
+"""The module `workers`: Cloudflare's Python SDK as far as it is here (python-api.md 1).
+
+The SDK from PyPI has names that the one frozen in the runtime before 2026-04-21 lacks.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from typing import Any, Final
 
 from emulator.runtime.context import wait_until_current
-from emulator.runtime.profile import is_modern
+from emulator.runtime.not_yet import is_import, not_yet
+from emulator.runtime.profile import generation, is_modern
 from emulator.runtime.rpc import _EnvWrapper, python_from_rpc, python_to_rpc, raw_env
 from emulator.runtime.sdk import (
     Blob,
@@ -29,11 +34,16 @@ from emulator.runtime.sdk.entrypoints import (
 # Names that are only there for annotations, as in the SDK.
 Body = JSBody = Context = FetchKwargs = Headers = RequestInitCfProperties = Any
 
-waitUntil = wait_until = wait_until_current
+waitUntil = wait_until_current
 
 # In the SDK, but not in the emulator yet.
-_NOT_YET = frozenset({"import_from_javascript", "patch_env"})
+_NOT_YET: Final = frozenset({"import_from_javascript", "patch_env"})
+# Not in the frozen SDK; the modules among them are `modules.py`'s.
+_EXTERNAL: Final = frozenset({"asgi", "gateway", "patch_env", "rpc", "utils", "wait_until", "wsgi"})
+_SITE_PACKAGES: Final = {26: "/lib/python3.12/site-packages", 28: "/lib/python3.13/site-packages"}
 
+# `__all__` depends on the Worker that asks.
+DYNAMIC = True
 __all__ = [
     "Blob",
     "BlobEnding",
@@ -59,18 +69,36 @@ __all__ = [
     "python_from_rpc",
     "python_to_rpc",
     "waitUntil",
-    "wait_until",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`env`, which depends on the Worker that asks, and the names that are missing."""
+    """What depends on the Worker that asks, and the names that are missing."""
     if name == "env":
         return _EnvWrapper(raw_env()) if is_modern() else raw_env()
+    if name == "__all__":
+        return [*__all__, "wait_until"] if is_modern() else list(__all__)
+    imported = is_import(sys._getframe(1))
+    if name in _EXTERNAL and not is_modern():
+        raise _not_frozen(name, imported=imported)
+    if name == "wait_until":
+        return wait_until_current
     if name in _NOT_YET:
-        raise ImportError(
-            f"workers-emulator does not provide `workers.{name}` yet, although production does; "
-            "docs/fidelity.md lists what it has",
-            name="workers",
-        )
+        raise not_yet(f"workers.{name}", imported=imported)
     raise AttributeError(f"module 'workers' has no attribute {name!r}")
+
+
+def _not_frozen(name: str, *, imported: bool) -> ImportError | AttributeError:
+    """Production's error for a name that came with the SDK from PyPI."""
+    error: ImportError | AttributeError
+    if imported:
+        file = f"{_SITE_PACKAGES.get(generation(), _SITE_PACKAGES[28])}/workers/__init__.py"
+        error = ImportError(f"cannot import name {name!r} from 'workers' ({file})", name="workers")
+    else:
+        error = AttributeError(f"module 'workers' has no attribute {name!r}")
+    other = ": write `waitUntil`" if name == "wait_until" else ""
+    error.add_note(
+        f"The SDK frozen in the runtime, which a compatibility date before 2026-04-21 gives, has "
+        f"no `workers.{name}`{other}, or use a newer date or the flag enable_python_external_sdk."
+    )
+    return error

@@ -16,14 +16,14 @@ import tempfile
 import textwrap
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator import Emulator, WorkerCrashed
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-_WORKER = '''
+_WORKER = """
 import asyncio
 from workers import Response, WorkerEntrypoint
 
@@ -39,7 +39,7 @@ class Default(WorkerEntrypoint):
     async def queue(self, batch, env, ctx):
         for message in batch.messages:
             message.ack()
-'''
+"""
 _QUEUE = {
     "producers": [{"binding": "JOBS", "queue": "jobs"}],
     "consumers": [{"queue": "jobs", "max_batch_size": 100, "max_batch_timeout": 0}],
@@ -129,7 +129,9 @@ def _pytest(folder: str, test: str, *options: str) -> float:
     Path(folder, "test_bench.py").write_text(textwrap.dedent(test))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
     return _timed(
-        lambda: subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        lambda: subprocess.run(
+            command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
     )
 
 

@@ -55,10 +55,6 @@ _ORIGIN = (
     "what answers after passThroughOnException is the zone's origin; where a test mocks none, the "
     "handler's error is answered and the unmocked request is a finding"
 )
-_COROUTINES = (
-    "in the 2024 runtime work given as a coroutine or a task was collected before it ran "
-    "(workerd#4808, since mended); the documentation promises that it runs"
-)
 _BOOM = "Error: PythonError: Traceback\nValueError: {}"
 
 DIFFERENCES = (
@@ -82,10 +78,6 @@ DIFFERENCES = (
         {"status": 500, "body": _BOOM.format("boom"), "type": "text/plain;charset=UTF-8"},
         _ORIGIN,
         ("production",),
-    ),
-    *(
-        Difference("py_waituntil_workerd2024", f"result./{name}.ran", True, _COROUTINES)
-        for name in ("coroutine", "ensure_future", "create_task")
     ),
 )
 

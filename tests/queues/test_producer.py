@@ -163,12 +163,8 @@ NO_SEQUENCE = (
     "TypeError: Failed to execute 'sendBatch' on 'WorkerQueue': parameter 1 is not of type "
     "'Sequence'."
 )
-NO_REQUEST = (
-    "TypeError: Incorrect type: the provided value is not of type 'MessageSendRequest'."
-)
-INT32 = (
-    "TypeError: Value out of range. Must be between -2147483648 and 2147483647 (inclusive)."
-)
+NO_REQUEST = "TypeError: Incorrect type: the provided value is not of type 'MessageSendRequest'."
+INT32 = "TypeError: Value out of range. Must be between -2147483648 and 2147483647 (inclusive)."
 
 
 def _undefined() -> Any:
@@ -243,9 +239,7 @@ async def test_a_wrong_call_rejects_its_promise(call: Any, text: str, profile: s
     assert await error_of(call, profile=profile) == text
 
 
-@pytest.mark.parametrize(
-    ("profile", "wanted"), [("production", "JsValue"), ("miniflare", "Value")]
-)
+@pytest.mark.parametrize(("profile", "wanted"), [("production", "JsValue"), ("miniflare", "Value")])
 async def test_send_wants_a_body(profile: str, wanted: str) -> None:
     """1.6"""
     assert await error_of(lambda q: q.send(), profile=profile) == (
@@ -591,10 +585,8 @@ async def test_sending_never_runs_the_consumer_on_the_spot() -> None:
     config = worker(produce, consume, consumer={"max_batch_timeout": 0})
     async with Emulator(config) as emulator:
         await emulator.fetch("/")
-        assert order[0] == "sent"
-        assert order[-1] in ("answered", "consumed")
         await emulator.settle()
-        assert sorted(order) == ["answered", "consumed", "sent"]
+        assert order == ["sent", "answered", "consumed"]
 
 
 # -- answers ---------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 # Found by the importer that `emulator` has installed.
 from workers import Response, WorkerEntrypoint
 
-from emulator import Emulator
-
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from emulator import Emulator
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 PROFILES = ("production", "miniflare")

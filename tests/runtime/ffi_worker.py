@@ -155,6 +155,9 @@ class FakeHost:
     def track(self, call: Any) -> None:
         self.calls.append(call)
 
+    def missing_binding(self, name: str) -> str:
+        return ""
+
     def urandom(self, size: int) -> bytes:
         return bytes(range(size))
 

@@ -14,6 +14,7 @@ from ffi_worker import worker
 from emulator.runtime import js
 from emulator.runtime.ffi import to_js
 from emulator.runtime.modules import build
+from emulator.runtime.not_yet import JS_GLOBALS
 from emulator.runtime.pyproxy import jsnull, unwrap
 from emulator.values import UNDEFINED, HostObject, JsException
 
@@ -280,3 +281,8 @@ def test_registered_classes_can_be_constructed() -> None:
                 js.Thing()
     finally:
         del js.GLOBALS["Thing"]
+
+
+def test_a_name_is_here_or_not_yet_but_not_both() -> None:
+    assert sorted(JS_GLOBALS & js.GLOBALS.keys()) == []
+    assert {"WebSocketPair", "HTMLRewriter", "caches", "Reflect", "navigator"} <= JS_GLOBALS

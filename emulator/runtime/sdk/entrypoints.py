@@ -15,11 +15,6 @@ from emulator.runtime.sdk.request import Request
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def _as_env(env: Any) -> Any:
-    """The `env` a class gets: wrapped, raw in the frozen SDK of older dates."""
-    return _EnvWrapper(env) if is_modern() else env
-
-
 class _Entrypoint:
     """What the three base classes have in common: `self.ctx` and `self.env`."""
 
@@ -28,7 +23,7 @@ class _Entrypoint:
 
     def __init__(self, ctx: Any, env: Any) -> None:
         self.ctx = ctx
-        self.env = _as_env(env)
+        self.env = _EnvWrapper(env)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -43,7 +38,7 @@ def _wrap_init(cls: type[Any]) -> None:
     @functools.wraps(original)
     def wrapped(self: Any, *args: Any, **options: Any) -> None:
         if len(args) > 1:
-            args = (args[0], _as_env(args[1]), *args[2:])
+            args = (args[0], _EnvWrapper(args[1]), *args[2:])
         original(self, *args, **options)
 
     cls.__init__ = wrapped
@@ -97,7 +92,7 @@ def handler(func: _F) -> _F:
         if args and _is_request(args[0]):
             args = (Request(args[0]), *args[1:])
         if len(args) > 1:
-            args = (args[0], _as_env(args[1]), *args[2:])
+            args = (args[0], _EnvWrapper(args[1]), *args[2:])
         return func(*args, **options)
 
     return wrapper  # type: ignore[return-value]

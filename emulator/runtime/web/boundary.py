@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NOT_A_RESPONSE = "Incorrect type for Promise: the Promise did not resolve to 'Response'."
 _SOCKET = (
     "workers-emulator does not connect WebSockets yet, so a response with web_socket cannot be "
-    "returned; docs/fidelity.md lists what it has"
+    "returned; docs/workers.md lists what it has"
 )
 
 

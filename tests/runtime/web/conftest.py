@@ -48,6 +48,9 @@ class FakeHost:
     def track(self, call: Any) -> None:
         return None
 
+    def missing_binding(self, name: str) -> str:
+        return ""
+
     def urandom(self, size: int) -> bytes:
         return bytes(range(size))
 

@@ -1,0 +1,44 @@
+"""What production has and the emulator does not: errors that say so.
+
+Code asks for it in two ways. `from js import caches` gets an `ImportError`, whose text Python would
+otherwise make itself; every other look gets an `AttributeError`, so that `hasattr` says no.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+# What a Worker's global scope has besides what `js` gives: workerd's global-scope.h with the flags
+# that newer dates imply, and V8's built-ins.
+_JS_GLOBALS: Final = """
+AggregateError Atomics Body ByteLengthQueuingStrategy Cache CacheStorage CloseEvent Cloudflare
+CompressionStream CountQueuingStrategy Crypto CryptoKey CustomEvent DOMException DecompressionStream
+DisposableStack ErrorEvent EventSource EventTarget ExtendableEvent FetchEvent FinalizationRegistry
+FixedLengthStream Float16Array Function HTMLRewriter Intl Iterator MessageChannel MessageEvent
+MessagePort Navigator Performance PromiseRejectionEvent Proxy ReadableByteStreamController
+ReadableStreamBYOBReader ReadableStreamBYOBRequest ReadableStreamDefaultController Reflect
+ScheduledEvent ServiceWorkerGlobalScope SharedArrayBuffer SubtleCrypto SuppressedError TailEvent
+TextDecoderStream TextEncoderStream TraceEvent TransformStreamDefaultController URLPattern WeakMap
+WeakRef WeakSet WebAssembly WebSocket WebSocketPair WebSocketRequestResponsePair WorkerGlobalScope
+WritableStreamDefaultController WritableStreamDefaultWriter addEventListener caches dispatchEvent
+escape eval isFinite navigator origin performance removeEventListener reportError scheduler unescape
+"""
+JS_GLOBALS: Final = frozenset(_JS_GLOBALS.split())
+
+_WHERE = "docs/workers.md lists what it has"
+
+
+def not_yet(name: str, *, imported: bool) -> ImportError | AttributeError:
+    """Return the error for something (`js.caches`) that production would have had."""
+    text = f"workers-emulator does not provide `{name}` yet, although production does; {_WHERE}"
+    # No `ModuleNotFoundError`: `from workers import asgi` would swallow it.
+    return ImportError(text, name=name) if imported else AttributeError(text)
+
+
+def is_import(frame: FrameType) -> bool:
+    """Whether a frame is at `from module import name`; for a module's `__getattr__`."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
