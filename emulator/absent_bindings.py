@@ -37,5 +37,6 @@ def absent_bindings(config: WorkerConfig) -> Mapping[str, AbsentBinding]:
     return {
         name: AbsentBinding(name, section, kind, file)
         for section, kind in BINDING_TYPES.items()
-        for name in names_in(section, sections.get(section))
+        if section in sections
+        for name in names_in(section, sections[section])
     }

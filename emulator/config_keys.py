@@ -216,13 +216,16 @@ def check(section: Section, keys: Mapping[str, _Kind]) -> None:
 def binding_names(section_of: Callable[[str], Section]) -> Iterator[tuple[str, str]]:
     """Yield each name a Worker's `env` is to have, with what wrangler calls such a binding."""
     for key, binding_type in BINDING_TYPES.items():
-        for name in names_in(key, section_of(key).values.get(key)):
-            yield name, binding_type
+        value = section_of(key).values.get(key)
+        if value is not None:
+            for name in names_in(key, value):
+                yield name, binding_type
 
 
 def names_in(key: str, value: object) -> Iterator[str]:
     """Yield the names of the bindings that the section `key` declares, as far as they are texts."""
-    yield from (name for name in _names(key, value) if isinstance(name, str))
+    if value is not None:
+        yield from (name for name in _names(key, value) if isinstance(name, str))
 
 
 def _names(key: str, value: object) -> Iterator[object]:
