@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from emulator.errors import EmulatorClosed as EmulatorClosed
     from emulator.errors import EmulatorError as EmulatorError
     from emulator.errors import InsideSimulation as InsideSimulation
+    from emulator.errors import LoopRunning as LoopRunning
     from emulator.errors import NotSettled as NotSettled
     from emulator.errors import OutboundDenied as OutboundDenied
     from emulator.errors import OutsideWorker as OutsideWorker
@@ -46,6 +47,7 @@ _HOMES = {
     "Finding": "findings",
     "InsideSimulation": "errors",
     "Log": "logs",
+    "LoopRunning": "errors",
     "NotSettled": "errors",
     "OutboundDenied": "errors",
     "OutsideWorker": "errors",

@@ -26,6 +26,11 @@ State = Literal["pending", "done", "failed", "cancelled", "lost"]
 
 # How long background work may go on after the answer (docs: Workers limits, "waitUntil").
 LIMIT = 30 * MICROSECONDS
+# What the runtime then says (workerd, `io-context.c++`).
+_TIMED_OUT = (
+    "waitUntil() tasks did not complete within the allowed time after invocation end and have been "
+    "cancelled. See: https://developers.cloudflare.com/workers/runtime-apis/context/#waituntil"
+)
 
 
 @dataclass(slots=True)
@@ -113,16 +118,18 @@ class Background:
         if owner.ended or owner.dead:
             return
         self.out_of_time = True
-        for record, task, where in self._given:
-            if not task.done():
-                record.state = "cancelled"
-                owner.find(
-                    "wait_until_cancelled",
-                    f"a task given to waitUntil at {record.location} was cancelled 30 s after the "
-                    "response",
-                    getattr(task, "created", None) or where,
-                )
-                task.cancel()
+        late = [given for given in self._given if not given[1].done()]
+        if late:
+            owner.log("warn", _TIMED_OUT)
+        for record, task, where in late:
+            record.state = "cancelled"
+            owner.find(
+                "wait_until_cancelled",
+                f"a task given to waitUntil at {record.location} was cancelled 30 s after the "
+                "response",
+                getattr(task, "created", None) or where,
+            )
+            task.cancel()
         # A task may refuse to be cancelled; the invocation ends all the same.
         owner.at_end_of_instant(owner.end)
 

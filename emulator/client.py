@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from emulator.ingress import Exchange
     from emulator.pump import Pump
 
+# pytest leaves these frames out of a failing test's traceback.
+__tracebackhide__ = True
+
 BASE_URL = "http://localhost"
 # A path that needs neither encoding nor joining, the common case of a test.
 _PLAIN_PATH = re.compile(r"(/[A-Za-z0-9\-_~][A-Za-z0-9\-._~]*)*/?(\?[A-Za-z0-9\-._~/=&+]*)?\Z")
+_HAS_PATH = re.compile(r"[^/?]*//[^/?]*/")
 _BASE = httpx.URL(BASE_URL + "/")
 _PLAIN_HEADERS = (("host", "localhost"),)
 
@@ -44,7 +48,7 @@ class Response(httpx.Response):
 
 
 async def web_request(
-    url: str,
+    url: str | httpx.URL,
     *,
     method: str = "GET",
     headers: Any = None,
@@ -55,7 +59,8 @@ async def web_request(
 ) -> WebRequest:
     """Build a request as httpx would; a path is resolved against `http://localhost`."""
     parts = (headers, params, json, content, data)
-    if parts.count(None) == len(parts) and url[:1] == "/" and _PLAIN_PATH.match(url):
+    bare = parts.count(None) == len(parts)
+    if bare and isinstance(url, str) and url[:1] == "/" and _PLAIN_PATH.match(url):
         return WebRequest(method.upper(), BASE_URL + url, _PLAIN_HEADERS, b"")
     message = httpx.Request(
         method,
@@ -74,11 +79,15 @@ async def from_httpx(message: httpx.Request) -> WebRequest:
     is_async = isinstance(message.stream, httpx.AsyncByteStream)
     body = await message.aread() if is_async else message.read()
     headers = tuple((name.lower(), value) for name, value in message.headers.multi_items())
-    return WebRequest(message.method, _without_fragment(message.url), headers, body)
+    return WebRequest(message.method, _as_received(message.url), headers, body)
 
 
-def _without_fragment(url: httpx.URL) -> str:
-    return str(url.copy_with(fragment=None)) if url.fragment else str(url)
+def _as_received(url: httpx.URL) -> str:
+    """A URL as it arrives: no fragment, and at least `/` for a path, which httpx leaves out."""
+    text = str(url)
+    if url.fragment or not _HAS_PATH.match(text):
+        return str(url.copy_with(fragment=None, raw_path=url.raw_path))
+    return text
 
 
 def response(sent: WebRequest, answer: WebResponse) -> Response:

@@ -34,6 +34,7 @@ _UNITS: Final = (
     (365 * DAY + 6 * HOUR, ("y", "year", "years")),
 )
 _LENGTHS: Final = {name: length for length, names in _UNITS for name in names}
+_SHORT: Final = {MILLISECOND: "ms", SECOND: "s", MINUTE: "min", HOUR: "h"}
 _UNIT_NAMES: Final = ", ".join(names[-1] for _, names in _UNITS)
 
 _PART: Final = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?|\.[0-9]{1,18})\s*([a-z]+)")
@@ -83,6 +84,17 @@ def describe(us: int) -> str:
     if seconds or not parts:
         parts.append(f"{_decimal(seconds, SECOND)} s")
     return " ".join(parts)
+
+
+def tidied(text: str) -> str:
+    """Give the text of a duration as `describe` would write it, but in the unit that was chosen.
+
+    >>> tidied("90 seconds"), tidied("24h"), tidied("90 min 30 s")
+    ('90 s', '24 h', '1 h 30 min 30 s')
+    """
+    one = _PART.fullmatch(text.strip().lower())
+    unit = _SHORT.get(_LENGTHS.get(one[2], 0)) if one else None
+    return f"{one[1]} {unit}" if one and unit else describe(microseconds(text))
 
 
 def _from_seconds(value: float) -> int:

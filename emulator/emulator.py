@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from inspect import isawaitable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -22,8 +23,8 @@ from emulator.durations import describe, microseconds
 from emulator.errors import (
     ConfigError,
     EmulatorClosed,
-    EmulatorError,
     InsideSimulation,
+    LoopRunning,
     WorkerCrashed,
     WorkerLoadError,
 )
@@ -141,7 +142,7 @@ class Emulator:
 
     async def fetch(
         self,
-        url: str,
+        url: str | httpx.URL,
         *,
         method: str = "GET",
         headers: Any = None,
@@ -157,10 +158,10 @@ class Emulator:
         """Send a request to a Worker and return its answer, the whole body read.
 
         A path is resolved against `http://localhost`; redirects are not followed. Work that is due
-        at this instant has run when it returns, background work goes on. With `retries` the
-        request is repeated, after `wait` of virtual time, on a 5xx answer, a crash or a lost reply.
-        `advance=False` keeps the clock from moving by itself meanwhile. Cancelling it is the
-        client's disconnect: the handler goes on.
+        at this instant has run when it returns, background work goes on. The answer's `elapsed` is
+        virtual time. With `retries` the request is repeated, after `wait` of virtual time, on a 5xx
+        answer, a crash or a lost reply. `advance=False` keeps the clock from moving by itself
+        meanwhile. Cancelling it is the client's disconnect: the handler goes on.
 
         Raises `WorkerCrashed` when a fault cuts the isolate's power, `Stuck` when the handler can
         never answer, `KeyError` for an unknown Worker.
@@ -194,9 +195,12 @@ class Emulator:
     async def _send(self, worker: Worker, request: WebRequest, *, advance: bool) -> httpx.Response:
         exchange = self._dispatch(worker, request)
         name = f"fetch({request.method} {request.url})"
+        sent = self._kernel.now
         pump = self._kernel.pump
         await http.reach(pump, exchange, name, lambda: exchange.answered, advance=advance)
-        return http.response(request, exchange.response)
+        answer = http.response(request, exchange.response)
+        answer.elapsed = timedelta(microseconds=self._kernel.now - sent)
+        return answer
 
     def _dispatch(
         self, worker: Worker, request: WebRequest, *, streaming: bool = False
@@ -221,8 +225,11 @@ class Emulator:
 
     @property
     def client(self) -> httpx.AsyncClient:
-        """An `httpx.AsyncClient` whose requests go to the first Worker; `stream()` streams."""
-        if self._client is None:
+        """An `httpx.AsyncClient` whose requests go to the first Worker; `stream()` streams.
+
+        The same one each time; a new one after `async with emulator.client` has closed it.
+        """
+        if self._client is None or self._client.is_closed:
             transport = http.WorkerTransport(self._kernel.pump, self._dispatch_first)
             # No proxies and certificates of the environment: nothing leaves the process.
             self._client = httpx.AsyncClient(
@@ -290,12 +297,17 @@ class Emulator:
     ) -> None:
         """Run until `predicate()` is true; it is asked before and after each event.
 
-        Raises `NotSettled` at `limit` of virtual time.
+        Raises `NotSettled` at `limit` of virtual time, `TypeError` for an asynchronous predicate.
         """
         self._check_open("run_until")
         if self._kernel.pump.inside:
             raise InsideSimulation("run_until() cannot be called from inside the simulation")
-        if predicate():
+        met = predicate()
+        if isawaitable(met):
+            if isinstance(met, Coroutine):
+                met.close()
+            raise TypeError("run_until() takes a synchronous predicate, this one is a coroutine")
+        if met:
             return
         end = self._kernel.now + microseconds(limit)
         goal = Goal(
@@ -392,7 +404,7 @@ class Emulator:
         """Run a coroutine from synchronous code, on an event loop of the emulator's own."""
         if asyncio._get_running_loop() is not None:
             coroutine.close()
-            raise EmulatorError(
+            raise LoopRunning(
                 "emulator.run() was called while an event loop runs; await the coroutine instead"
             )
         if self._runner is None:

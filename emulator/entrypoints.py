@@ -102,6 +102,27 @@ class Script:
         )
         return [misfit for misfit in found if misfit is not None]
 
+    def explain(self, event: str, error: BaseException) -> None:
+        """Add to an error what a newcomer needs to know about the arguments of `event`."""
+        if (
+            isinstance(error, AttributeError)
+            and error.obj is None
+            and self.default is not None
+            and is_handler(self.default, self._method(event))
+            and _positional(getattr(self.default, self._method(event))) > 2
+        ):
+            error.add_note(
+                f"Production calls a class's `{event}` with None for `env` and `ctx`: use "
+                "`self.env` and `self.ctx` (python-api.md 0.4)."
+            )
+
+    def defined_at(self, event: str) -> Location | None:
+        """The line on which the handler of `event` begins."""
+        function = self.functions.get(event)
+        if self.default is not None:
+            function = getattr(self.default, self._method(event), None)
+        return _defined_at(function) if hasattr(function, "__code__") else None
+
     def _method(self, event: str) -> str:
         return "on_fetch" if self.legacy and event == "fetch" else event
 

@@ -12,6 +12,7 @@
     ├── InsideSimulation                     a call that only a test may make
     ├── OutsideWorker                        a Worker API was used where no Worker runs
     ├── UnsupportedLoop                      the caller's event loop is not asyncio's
+    ├── LoopRunning (also a RuntimeError)    `run` was called where an event loop runs already
     ├── EmulatorClosed                       the emulator is closed already
     └── StateError                           the state file cannot be read
 
@@ -67,6 +68,10 @@ class OutsideWorker(EmulatorError):
 
 class UnsupportedLoop(EmulatorError):
     """The caller runs on an event loop that is not asyncio's, such as trio."""
+
+
+class LoopRunning(EmulatorError, RuntimeError):
+    """`emulator.run()` was called while an event loop runs: await the coroutine instead."""
 
 
 class EmulatorClosed(EmulatorError):

@@ -167,6 +167,7 @@ class Ingress:
         subject = f"request {request.method} {path}"
         faults = kernel.faults.meet(site_name("request", request.method, path))
         action = faults[0].action if faults else ""
+        kernel.trace.masker.meet(request.headers)
         kernel.record("request", subject, worker=worker.name, url=request.url)
         if action == "crash_before":
             worker.crash()
@@ -198,6 +199,7 @@ class Ingress:
                 raise
             response = as_sent(exchange.request, await self._failed(invocation, exchange, error))
         self._open.pop(exchange, None)
+        self._kernel.trace.masker.meet(response.headers)
         if not action:
             self._kernel.record("response", invocation.subject, status=response.status)
         if action == "lose_reply":
@@ -220,7 +222,11 @@ class Ingress:
         value = handler(wrap(incoming) if isolate.script.default is None else Request(incoming))
         if hasattr(value, "__await__"):
             value = await value
-        return response_to_web(value)
+        try:
+            return response_to_web(value)
+        except JsException as error:
+            error.add_note(f"The handler returned {type(value).__name__}.")
+            raise
 
     # -- bodies ----------------------------------------------------------------------------------
 
@@ -248,6 +254,7 @@ class Ingress:
         self, invocation: Invocation, exchange: Exchange, error: BaseException
     ) -> WebResponse:
         """Answer as production does when the handler raises."""
+        invocation.isolate.script.explain("fetch", error)
         text = self._report(invocation, error)
         if invocation.passes_through:
             origin = await self._from_origin(invocation, exchange.request)
@@ -262,8 +269,9 @@ class Ingress:
         """Log an exception and make it a finding; returns it as production's error page has it."""
         text = _describe(invocation, error)
         invocation.log("error", text)
-        shown = text if isinstance(error, JsException) else describe_error(error)
-        invocation.find("handler_exception", f"{invocation.subject}: {shown}", raised_at(error))
+        shown = describe_error(error).removeprefix("pyodide.ffi.JsException: ")
+        where = raised_at(error) or invocation.isolate.script.defined_at("fetch")
+        invocation.find("handler_exception", f"{invocation.subject}: {shown}", where)
         return text
 
     @staticmethod

@@ -109,6 +109,7 @@ class Kernel:
         self.surroundings.seed(self.seed)
         self.faults.reset()
         self.trace.clear()
+        self.trace.masker.forget()
         self.findings.clear()
         self.logs.clear()
         self.background.clear()

@@ -336,8 +336,12 @@ def pytest_runtest_makereport(
         call.stop = item.config.stash[_EPOCH] + perf_counter()
         call.start = call.stop - call.duration
     report = yield
-    if emulator is not None and report.failed:
-        _add_section(report, _describe(item, emulator))
+    if emulator is not None:
+        # What pytest captured while the Worker ran.
+        mask = emulator.trace.masker
+        report.sections = [(title, mask(text)) for title, text in report.sections]
+        if report.failed:
+            _add_section(report, _describe(item, emulator))
     return report
 
 

@@ -9,7 +9,9 @@ A `Masker` knows the values of `.dev.vars`, `.env` and secrets by name. In every
    from 8 bytes on, since less would also match text that has nothing to do with it;
 3. each line of 16 characters or more of a value with several lines (a private key);
 4. the value of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, whatever it is,
-   in headers and where a text looks like such a header.
+   in headers and where a text looks like such a header;
+5. from 8 characters on, such values that were met in requests and answers, wherever they stand, and
+   what they hold without its scheme or name: the token, each cookie's value; as they are.
 
 Left alone are values shorter than 4 characters and the words `true`, `false`, `null`, `none` and
 `undefined`: they protect nothing, and masking them would make every text unreadable. Not found are
@@ -26,12 +28,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _SHORTEST: Final = 4
 _SHORTEST_BASE64: Final = 8
 _SHORTEST_LINE: Final = 16
 _SHORTEST_HEADER: Final = len("cookie:")
+_SHORTEST_TOKEN: Final = 8
+# How many values of headers are remembered: each costs a search in every text that is written.
+_MOST_MET: Final = 200
 _BASE64: Final = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 _WORDS: Final = ("true", "false", "null", "none", "undefined")
 
@@ -57,18 +62,49 @@ class Masker:
     'GET /?key=[secret API_KEY]'
     """
 
-    __slots__ = ("_forms", "_shortest")
+    __slots__ = ("_forms", "_given", "_met", "_shortest")
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
+        self._met: dict[tuple[str, str], None] = {}
         forms: dict[str, _Form] = {}
         for name, value in (values or {}).items():
             if len(value) < _SHORTEST or value.lower() in _WORDS:
                 continue
             for form in (*_plain_forms(value), *_base64_forms(value)):
                 forms.setdefault(form.text, form._replace(mask=f"[secret {name}]"))
+        self._given = forms
+        self._arrange(forms)
+
+    def _arrange(self, forms: dict[str, _Form]) -> None:
         # Longest first, so that of two secrets that start at one place the longer gives the name.
         self._forms = tuple(sorted(forms.values(), key=lambda form: -len(form.text)))
         self._shortest = min((len(form.text) for form in self._forms), default=0)
+
+    def meet(self, headers: Iterable[tuple[str, str]]) -> None:
+        """Remember the values of headers for credentials: what a Worker does with them is masked.
+
+        The latest 200 different ones are remembered.
+        """
+        new = dict.fromkeys(
+            (mask, value)
+            for name, value in headers
+            if (mask := credential(name)) and len(value) >= _SHORTEST_TOKEN
+        )
+        if new.keys() <= self._met.keys():
+            return
+        self._met |= new
+        for oldest in list(self._met)[:-_MOST_MET]:
+            del self._met[oldest]
+        forms = dict(self._given)
+        for mask, value in self._met:
+            for text in (value, *_tokens(mask, value)):
+                forms.setdefault(text, _Form(text, mask))
+        self._arrange(forms)
+
+    def forget(self) -> None:
+        """Forget the headers met."""
+        self._met.clear()
+        self._arrange(self._given)
 
     def __call__(self, text: str) -> str:
         """Return `text` with secrets and credentials masked."""
@@ -124,6 +160,19 @@ def credential(header: object) -> str | None:
     if isinstance(header, bytes):
         header = header.decode("latin-1")
     return _HEADERS.get(header.lower()) if isinstance(header, str) else None
+
+
+def _tokens(mask: str, value: str) -> Iterator[str]:
+    """Yield the parts of a header's value that are as secret as the whole."""
+    if mask == _HEADERS["cookie"]:
+        pairs = [pair.partition("=") for pair in value.split(";")]
+    elif mask == _HEADERS["set-cookie"]:
+        pairs = [value.partition(";")[0].partition("=")]  # attributes such as the domain follow
+    else:
+        pairs = [value.partition(" ")]
+    for _, _, token in pairs:
+        if len(token.strip()) >= _SHORTEST_TOKEN:
+            yield token.strip()
 
 
 def _replace(text: str, spans: list[tuple[int, int, str]]) -> str:

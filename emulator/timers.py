@@ -30,6 +30,11 @@ class PendingTimer:
     owner: str
     location: str | None = None
 
+    @property
+    def line(self) -> str | None:
+        """The same as `location`."""
+        return self.location
+
     def __str__(self) -> str:
         return f"{self.owner} at {self.location}" if self.location else self.owner
 

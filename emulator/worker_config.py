@@ -231,8 +231,12 @@ def _flags(config: Layers, compatibility_date: str) -> frozenset[str]:
 def _ask_for_python(section: Section, listed: tuple[str, ...]) -> None:
     key = "compatibility_flags"
     line = _line(section, key, f"[{', '.join(map(shown, (*listed, PYTHON)))}]")
-    says = "wrangler: The `python_workers` compatibility flag is required to use Python."
-    section.wrong(key, f'lacks "{PYTHON}": write {line}', says=says)
+    # Nothing is hidden by going on: wrangler refuses to deploy such a Worker.
+    section.warn(
+        key,
+        f'lacks "{PYTHON}": write {line} (wrangler: The `python_workers` compatibility flag is '
+        "required to use Python.)",
+    )
 
 
 def _ask_for_quotes(section: Section, key: str, value: date) -> None:

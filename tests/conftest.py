@@ -7,12 +7,18 @@ from textwrap import dedent
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from _pytest.pytester import Pytester, RunResult
+
+# A busy machine must not fail a test.
+settings.register_profile("unhurried", deadline=None)
+settings.register_profile("soak", deadline=None, max_examples=10_000)
+settings.load_profile("unhurried")
 
 CONFIG = """
 { // of the Worker under test

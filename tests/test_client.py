@@ -60,6 +60,14 @@ async def test_it_is_an_httpx_client_with_its_cookies_and_defaults(tmp_path: Pat
         assert followed.history[0].status_code == 302
 
 
+async def test_a_client_that_was_closed_is_followed_by_a_new_one(tmp_path: Path) -> None:
+    async with Emulator(handler(tmp_path, 'return Response("ok")')) as emulator:
+        assert emulator.client is emulator.client
+        for _ in range(2):
+            async with emulator.client as client:
+                assert (await client.get("/")).text == "ok"
+
+
 async def test_proxies_of_the_environment_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

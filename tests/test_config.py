@@ -489,19 +489,25 @@ def test_main_of_a_mapping_is_checked_too(project: Path):
         (["nodejs_compat"], '"compatibility_flags": ["nodejs_compat", "python_workers"]'),
     ],
 )
-def test_a_file_without_python_workers_is_refused_with_the_line_to_write(
+def test_a_file_without_python_workers_warns_with_the_line_to_write(
     project: Path, flags: list[str], line: str
 ):
-    assert file_error(project, compatibility_flags=flags) == (
-        f'compatibility_flags lacks "python_workers": write {line} '
+    path = write(project, {**MINIMAL, "compatibility_flags": flags})
+    with pytest.warns(ConfigWarning) as caught:
+        settings = load(path)
+    [warning] = caught
+    assert str(warning.message) == (
+        f'{path}: compatibility_flags lacks "python_workers": write {line} '
         "(wrangler: The `python_workers` compatibility flag is required to use Python.)"
     )
+    assert "python_workers" in settings.workers[0].flags
 
 
 def test_in_toml_the_line_to_write_is_toml(project: Path):
     path = project / "wrangler.toml"
     path.write_text('name = "x"\nmain = "src/entry.py"\ncompatibility_date = "2026-01-01"\n')
-    assert 'write compatibility_flags = ["python_workers"] (' in error_of(path)
+    with pytest.warns(ConfigWarning, match=r'write compatibility_flags = \["python_workers"\] \('):
+        load(path)
 
 
 def test_a_file_without_a_date_gets_the_newest_with_a_warning(project: Path):

@@ -21,6 +21,7 @@ PUBLIC = [
     "Finding",
     "InsideSimulation",
     "Log",
+    "LoopRunning",
     "NotSettled",
     "OutboundDenied",
     "OutsideWorker",

@@ -60,15 +60,25 @@ def seconds(emulator: Emulator) -> float:
         ("https://shop.example:8443/x?y", "https://shop.example:8443/x?y"),
         ("//shop.example/x", "http://shop.example/x"),
         ("/a%2Fb", "http://localhost/a%2Fb"),
+        ("https://shop.example", "https://shop.example/"),
+        ("https://shop.example:8443?x=/", "https://shop.example:8443/?x=/"),
+        (httpx.URL("https://shop.example/x#part"), "https://shop.example/x"),
     ],
 )
 async def test_urls_reach_the_worker_as_a_browser_sends_them(
-    tmp_path: Path, url: str, seen: str
+    tmp_path: Path, url: str | httpx.URL, seen: str
 ) -> None:
     async with Emulator(handler(tmp_path, ECHO)) as emulator:
         response = await emulator.fetch(url)
         assert response.json()["url"] == seen
         assert str(response.request.url) == seen
+
+
+async def test_an_answer_says_how_much_virtual_time_it_took(tmp_path: Path) -> None:
+    body = 'await asyncio.sleep(90)\nreturn Response("")'
+    async with Emulator(handler(tmp_path, body)) as emulator:
+        await emulator.advance(1)
+        assert (await emulator.fetch("/")).elapsed == timedelta(seconds=90)
 
 
 async def test_the_parts_of_a_request_are_those_of_httpx(tmp_path: Path) -> None:
@@ -652,3 +662,17 @@ async def test_retries_inside_the_simulation_pass_the_same_time(
         respx_mock.get("https://p.example/").mock(side_effect=partner)
         assert (await emulator.fetch("/")).text == "200"
         assert seconds(emulator) == 14
+
+
+# -- waiting for something -------------------------------------------------------------------------
+
+
+async def test_run_until_refuses_an_asynchronous_predicate(tmp_path: Path) -> None:
+    """A coroutine object is true, so it would seem to hold at once."""
+
+    async def held() -> bool:
+        return False
+
+    async with Emulator(handler(tmp_path, ECHO)) as emulator:
+        with pytest.raises(TypeError, match="synchronous predicate"):
+            await emulator.run_until(held)

@@ -471,3 +471,32 @@ async def test_an_event_that_a_fault_struck_makes_no_findings(tmp_path: Path) ->
     async with Emulator(handler(tmp_path, body), faults="request.GET./#1:lose_reply") as emulator:
         await emulator.fetch("/", retries=1)
         assert [(f.code, f.at.second) for f in emulator.findings] == [("floating_task", 10)]
+
+
+async def test_wrong_answer_says_what_was_returned_and_where(tmp_path: Path) -> None:
+    """The runtime's text does not; it is what the client gets."""
+    async with Emulator(handler(tmp_path, 'return {"a": 1}')) as emulator:
+        response = await emulator.fetch("/")
+        [finding] = [f for f in emulator.findings if f.code == "handler_exception"]
+
+    assert response.text == (
+        "TypeError: Incorrect type for Promise: the Promise did not resolve to 'Response'."
+    )
+    assert finding.message.endswith("The handler returned dict.")
+    assert finding.location == "entry.py:8"
+
+
+@pytest.mark.parametrize("signature", ["self, request, env, ctx", "self, request, env=None"])
+async def test_env_that_is_none_is_explained(tmp_path: Path, signature: str) -> None:
+    """python-api.md 0.4"""
+    entry = f"""
+        from workers import Response, WorkerEntrypoint
+        class Default(WorkerEntrypoint):
+            async def fetch({signature}):
+                return Response(env.NAME)
+    """
+    async with Emulator(worker(tmp_path, entry)) as emulator:
+        response = await emulator.fetch("/")
+
+    assert "AttributeError: 'NoneType' object has no attribute 'NAME'" in response.text
+    assert "use `self.env` and `self.ctx`" in response.text

@@ -97,6 +97,32 @@ def test_line_of_a_fault_that_the_test_plans_names_the_test_only(project: Projec
     assert timeline(doubled) == timeline(first)
 
 
+def test_traceback_of_a_call_that_raises_ends_at_the_line_of_the_test(project: Project) -> None:
+    project.write(
+        "tests/test_a.py",
+        """
+        from emulator import Emulator
+        from workers import WorkerEntrypoint
+        import asyncio
+
+        class Hangs(WorkerEntrypoint):
+            async def fetch(self, request):
+                await asyncio.Event().wait()
+
+        def test_hangs():
+            with Emulator({"main": Hangs}) as emulator:
+                emulator.run(hang(emulator))
+
+        async def hang(emulator):
+            await emulator.fetch("/")
+        """,
+    )
+    result = project.pytest("tests/test_a.py")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines([">*await emulator.fetch(*", "E*Stuck*", "*test_a.py:*: Stuck"])
+    result.stdout.no_fnmatch_line("*client.py*")
+
+
 def test_plan_and_seed_of_a_marker_are_not_pasted(project: Project) -> None:
     project.write("tests/test_a.py", FAILING)
     result = project.pytest("tests", "-k", "test_in_marker", "--emulator-seed=3")
@@ -141,6 +167,44 @@ def test_report_has_timeline_tracebacks_and_log_lines(project: Project) -> None:
     texts = {case.get("name"): case[0].text or "" for case in cases}
     assert "raise ValueError" in texts["test_worker"]
     assert "reproduce: pytest tests/test_a.py::test_worker" in texts["test_worker"]
+
+
+def test_captured_output_of_the_worker_holds_no_secret(project: Project) -> None:
+    project.write(".dev.vars", "API_KEY=sk-live-12345")
+    project.write(
+        "src/entry.py",
+        """
+        import logging
+        import sys
+
+        from workers import Response, WorkerEntrypoint
+
+        class Default(WorkerEntrypoint):
+            async def fetch(self, request):
+                print("key", self.env.API_KEY)
+                print(request.headers["authorization"], file=sys.stderr)
+                logging.getLogger("mail").error("log %s", self.env.API_KEY)
+                return Response("ok")
+
+            async def queue(self, batch, env, ctx): ...
+        """,
+    )
+    project.write(
+        "test_a.py",
+        """
+        async def test_it(emulator):
+            await emulator.fetch("/", headers={"Authorization": "Bearer token-67890"})
+            raise AssertionError
+        """,
+    )
+    result = project.pytest("--junitxml=junit.xml", "-o", "junit_logging=all")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*Captured stdout call*", "key [[]secret API_KEY]"])
+    result.stdout.fnmatch_lines(["*Captured stderr call*", "[[]secret Authorization]"])
+    result.stdout.fnmatch_lines(["*Captured log call*", "ERROR*log [[]secret API_KEY]"])
+    for text in (result.stdout.str(), (project.path / "junit.xml").read_text("utf-8")):
+        assert "sk-live-12345" not in text
+        assert "token-67890" not in text.replace('"Bearer token-67890"})', "")
 
 
 def test_debugger_has_the_emulator_at_hand(project: Project) -> None:

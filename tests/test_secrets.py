@@ -51,6 +51,52 @@ def test_short_values_and_words_are_no_secrets(value: str):
     assert mask(text, A=value) == text
 
 
+@pytest.mark.parametrize(
+    ("header", "value", "text", "expected"),
+    [
+        ("authorization", "Bearer tok-1234", "got Bearer tok-1234", "got [secret Authorization]"),
+        ("Authorization", "Bearer tok-1234", "?t=tok-1234&a", "?t=[secret Authorization]&a"),
+        ("authorization", "tok-1234", "tok%2D1234 tok-1234", "tok%2D1234 [secret Authorization]"),
+        ("authorization", "Bearer abc", "abc is as easy as 123", "abc is as easy as 123"),
+        ("authorization", "Bearer abc", "it says Bearer abc", "it says [secret Authorization]"),
+        (
+            "cookie",
+            "a=1; sid=12345678",
+            "sid is 12345678, a is 1",
+            "sid is [secret Cookie], a is 1",
+        ),
+        ("cookie", "a=1; sid=12345678", "a=1; sid=12345678", "[secret Cookie]"),
+        (
+            "set-cookie",
+            "sid=12345678; Domain=mail.example",
+            "https://mail.example/?sid=12345678",
+            "https://mail.example/?sid=[secret Set-Cookie]",
+        ),
+        ("x-token", "Bearer tok-1234", "got Bearer tok-1234", "got Bearer tok-1234"),
+    ],
+)
+def test_credentials_met_in_headers_are_secrets(header: str, value: str, text: str, expected: str):
+    masker = Masker()
+    masker.meet([("accept", "*/*"), (header, value)])
+    assert masker(text) == expected
+    masker.forget()
+    assert masker(text) == text
+
+
+def test_a_secret_keeps_its_own_name_where_a_header_carries_it():
+    masker = Masker({"API_KEY": KEY})
+    masker.meet([("authorization", f"Bearer {KEY}")])
+    assert masker(f"key {KEY}") == "key [secret API_KEY]"
+
+
+def test_only_the_latest_credentials_are_remembered():
+    masker = Masker()
+    for number in range(300):
+        masker.meet([("authorization", f"Bearer token-{number:03}")])
+    assert masker("token-299 token-100") == "[secret Authorization] [secret Authorization]"
+    assert masker("token-099") == "token-099"
+
+
 def test_values_of_four_characters_are_secrets():
     assert mask("x abcd y", A="abcd") == "x [secret A] y"
 

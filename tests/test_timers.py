@@ -38,15 +38,14 @@ async def test_timers_are_listed_in_order_with_owner_and_line(tmp_path: Path) ->
         request = asyncio.create_task(emulator.fetch("/", advance=False))
         await emulator.advance(1)
 
-        found = [
-            (timer.due - emulator.clock.now, timer.owner, timer.location)
-            for timer in emulator.clock.timers
-        ]
+        pending = emulator.clock.timers
+        found = [(timer.due - emulator.clock.now, timer.owner, timer.location) for timer in pending]
         await emulator.advance(100)
         await request
 
     assert [due for due, _, _ in found] == [timedelta(seconds=s) for s in (59, 69, 89)]
     assert {owner for _, owner, _ in found} == {"request GET /"}
+    assert all(timer.line == timer.location for timer in pending)
     assert [place for _, _, place in found[1:]] == [
         line("await asyncio.sleep(70)"),
         line("await asyncio.gather"),

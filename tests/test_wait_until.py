@@ -29,8 +29,12 @@ WORK = """
 
 
 def told(emulator: Emulator) -> list[tuple[str, float]]:
-    """What was logged, and after how many seconds."""
-    return [(log.text, (log.at - START).total_seconds()) for log in emulator.logs]
+    """What the Worker logged, and after how many seconds."""
+    return [
+        (log.text, (log.at - START).total_seconds())
+        for log in emulator.logs
+        if not log.text.startswith("waitUntil() tasks did not complete")
+    ]
 
 
 def states(emulator: Emulator) -> list[str]:
@@ -463,6 +467,9 @@ async def test_work_that_never_ends_is_cancelled_and_the_finding_has_its_line(
         assert "given to waitUntil at entry.py:14" in finding.message
         assert emulator.background[0].location == "entry.py:14"
         assert (finding.at - START).total_seconds() == 31
+        (line,) = emulator.logs
+        assert (line.level, line.at) == ("warn", finding.at)
+        assert line.text.startswith("waitUntil() tasks did not complete within the allowed time")
 
 
 async def test_work_that_refuses_to_be_cancelled_ends_with_the_instant(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ class Outbound:
         text = (
             f"{method} {url} is not mocked, and outbound requests are denied. Mock it "
             f'(`respx_mock.{method.lower()}("{url}").respond(200)`), or allow real ones with '
-            '`outbound="allow"`'
+            '`outbound="allow"` (in a test: `@pytest.mark.emulator(outbound="allow")`)'
         )
         if self.allows:
             text = (

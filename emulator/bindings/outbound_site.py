@@ -31,6 +31,7 @@ class OutboundSite:
         self._invocation = invocation
         self._request = request
         self._name = f"{request.method} {request.url}"
+        invocation.kernel.trace.masker.meet(request.headers.multi_items())
         self._fault = self._meet()
         self._action = self._fault.action if self._fault is not None else ""
 
@@ -53,10 +54,9 @@ class OutboundSite:
 
     def answered(self, response: httpx.Response) -> httpx.Response:
         """What strikes when the outside has answered: the answer the sender gets instead."""
-        url = str(self._request.url)
-        self._invocation.kernel.record(
-            "response_in", self._invocation.subject, url=url, status=response.status_code
-        )
+        kernel, url = self._invocation.kernel, str(self._request.url)
+        kernel.trace.masker.meet(response.headers.multi_items())
+        kernel.record("response_in", self._invocation.subject, url=url, status=response.status_code)
         self.failed()
         if self._action == "lose_reply" and self._argument is not None:
             return self._answer_with(self._argument)

@@ -21,7 +21,7 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from emulator.durations import describe, microseconds
+from emulator.durations import describe, microseconds, tidied
 from emulator.errors import DurationError
 from emulator.faults.names import BadText, Name, has_glob, read_name
 from emulator.faults.sites import ARGUMENTS, KINDS, Action, Kind, Takes, split_site
@@ -37,13 +37,20 @@ _ALL_KINDS: Final = f"kinds of site: {', '.join(KINDS)}"
 _ACTION: Final = re.compile(r"(?P<name>[^()]*)(?:\((?P<argument>[^()]*)\))?")
 
 
+_DURATIONS: Final = (Takes.DURATION, Takes.MAYBE_DURATION)
+
+
 class FaultText(NamedTuple):
-    """The pieces of a fault that was read; the site is canonical."""
+    """The pieces of a fault that was read; the site is canonical.
+
+    `duration` is the argument in the unit in which it was given, if it is one.
+    """
 
     site: str
     occurrence: int | None
     action: str
     argument: int | None
+    duration: str = ""
 
 
 class SitePattern(NamedTuple):
@@ -80,8 +87,8 @@ def read_fault(text: str) -> FaultText:
     occurrence = _read_occurrence(text, end + 1, len(text) if colon < 0 else colon)
     if colon < 0 or colon + 1 == len(text):
         raise BadText("the action is missing", len(text), len(text), _list_actions(site))
-    action, argument = _read_action(text, colon + 1, site)
-    return FaultText(site.text, occurrence, action, argument)
+    action, argument, duration = _read_action(text, colon + 1, site)
+    return FaultText(site.text, occurrence, action, argument, duration)
 
 
 def write_fault(fault: FaultText) -> str:
@@ -92,8 +99,9 @@ def write_fault(fault: FaultText) -> str:
     text = f"{fault.site}#{occurrence}:{fault.action}"
     if fault.argument is None:
         return text
-    duration = ARGUMENTS.get(fault.action) in (Takes.DURATION, Takes.MAYBE_DURATION)
-    return f"{text}({describe(fault.argument) if duration else fault.argument})"
+    if ARGUMENTS.get(fault.action) in _DURATIONS:
+        return f"{text}({fault.duration or describe(fault.argument)})"
+    return f"{text}({fault.argument})"
 
 
 def read_site(text: str, start: int = 0) -> SitePattern:
@@ -217,7 +225,7 @@ def _read_occurrence(text: str, start: int, end: int) -> int | None:
     return int(number)
 
 
-def _read_action(text: str, start: int, site: SitePattern) -> tuple[str, int | None]:
+def _read_action(text: str, start: int, site: SitePattern) -> tuple[str, int | None, str]:
     parsed = _ACTION.fullmatch(text, start)
     name = parsed["name"] if parsed else text[start:].partition("(")[0]
     candidates = [action for action in site.actions if action.name == name]
@@ -233,7 +241,9 @@ def _read_action(text: str, start: int, site: SitePattern) -> tuple[str, int | N
         raise BadText("this is neither an action nor action(argument)", start, len(text))
     # Kinds that a pattern names may differ in what an action takes: the most liberal one decides.
     takes = next((a.takes for a in candidates if a.takes is not Takes.NOTHING), candidates[0].takes)
-    return name, _read_argument(parsed, takes)
+    if takes in _DURATIONS and parsed["argument"] is not None:
+        return name, *_read_duration(parsed)
+    return name, _read_argument(parsed, takes), ""
 
 
 def _read_argument(parsed: re.Match[str], takes: Takes) -> int | None:
@@ -245,17 +255,18 @@ def _read_argument(parsed: re.Match[str], takes: Takes) -> int | None:
     if takes is Takes.NOTHING:
         start, end = parsed.span("argument")
         raise BadText(f"{name} takes no argument", start - 1, end + 1)
-    if takes in (Takes.DURATION, Takes.MAYBE_DURATION):
-        return _read_duration(parsed)
     number = text.strip()
     if _NUMBER.fullmatch(number) is None or not 200 <= int(number) <= 599:
         raise BadText(f"{name} takes {takes.value}", *parsed.span("argument"))
     return int(number)
 
 
-def _read_duration(parsed: re.Match[str]) -> int:
+def _read_duration(parsed: re.Match[str]) -> tuple[int, str]:
+    text = parsed["argument"].strip()
+    if _NUMBER.fullmatch(text):
+        text += " s"
     try:
-        return microseconds(parsed["argument"].strip())
+        return microseconds(text), tidied(text)
     except DurationError as error:
         raise BadText(str(error), *parsed.span("argument")) from None
 

@@ -16,7 +16,7 @@ the same places.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -212,7 +212,7 @@ class Faults:
                 continue
             if available is not None and action.name not in available:
                 continue
-            fault = Fault(site, count, action.name, planned.fault.argument)
+            fault = replace(planned.fault, site=site, occurrence=count)
             if fault not in struck:
                 if action.ends and ended is not None:
                     continue

@@ -8,7 +8,7 @@ The grammar is described in grammar.py, the sites and actions in sites.py.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from emulator.errors import PlanError
@@ -24,7 +24,8 @@ class Fault:
     """One thing that goes wrong: `action` at the given occurrence of `site`.
 
     `occurrence` counts from 1 in the order met; None is every occurrence. `argument` is a duration
-    in microseconds, an HTTP status or a seed, as the action takes. `str()` is the text to paste.
+    in microseconds, an HTTP status or a seed, as the action takes. `str()` is the text to paste;
+    `duration` keeps the unit in which one was given there, and does not count in comparisons.
 
     >>> str(Fault("batch.emails", 2, "lose_ack"))
     'batch.emails#2:lose_ack'
@@ -34,6 +35,7 @@ class Fault:
     occurrence: int | None
     action: str
     argument: int | None = None
+    duration: str = field(default="", compare=False, repr=False)
 
     @classmethod
     def parse(cls, text: str) -> Fault:
@@ -49,7 +51,9 @@ class Fault:
         return has_glob(self.site)
 
     def __str__(self) -> str:
-        return write_fault(FaultText(self.site, self.occurrence, self.action, self.argument))
+        return write_fault(
+            FaultText(self.site, self.occurrence, self.action, self.argument, self.duration)
+        )
 
 
 def parse_plan(text: str) -> tuple[Fault, ...]:

@@ -143,21 +143,24 @@ class Broker:
         *,
         arrange: Arrange | None = None,
         concurrency: int = 1,
+        at_once: bool = False,
     ) -> Batch | None:
         """Take the next batch, if one is ready.
 
         None while the queue is paused, has no consumer, or has as many batches in flight as
         `concurrency` and the consumer's `max_concurrency` allow. `arrange` gets the messages about
         to be taken and returns some or all of them in the order to deliver them in; the others stay
-        at the head of the line.
+        at the head of the line. `at_once` takes what is in line without waiting for a full batch.
         """
         self.expire(queue, now)
         ready = self.wake_at(queue, now, concurrency=concurrency)
         source = self._queue(queue)
         consumer = source.rules.consumer
-        if ready is None or ready > now or consumer is None:
+        if ready is None or consumer is None or (ready > now and not at_once):
             return None
         first = source.head(consumer.max_batch_size)
+        if not first:
+            return None
         seqs = [m.seq for m in first] if arrange is None else _arranged(first, arrange)
         if not seqs:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.clock import instant, moment
@@ -18,7 +19,6 @@ from emulator.values import JsException
 
 if TYPE_CHECKING:
     import asyncio
-    from datetime import datetime
 
     from emulator.caller import Caller
     from emulator.kernel import Kernel
@@ -81,9 +81,10 @@ class Queue:
     async def send_batch(self, items: Iterable[Any]) -> list[str]:
         """Send bodies, or mappings with `body` as in `sendBatch`; returns the ids.
 
-        Raises `ValueError` for a mapping with `body` and keys that `sendBatch` does not know.
+        Raises `ValueError` for a mapping with `body` and keys that `sendBatch` does not know,
+        `TypeError` for what is no series of items.
         """
-        return await self._send("sendBatch", [_as_item(item, options.MESSAGE) for item in items])
+        return await self._send("sendBatch", _as_items("send_batch", items, options.MESSAGE))
 
     async def _send(self, verb: Verb, items: list[Mapping[str, Any]]) -> list[str]:
         return await self._caller.at_once(
@@ -182,9 +183,10 @@ class Queue:
 
         Items are bodies, or mappings with `body` and if wanted `id`, `attempts`, `timestamp` (an
         aware datetime) and `contentType` (default `v8`, which keeps the most). Raises `LookupError`
-        for a queue without a consumer, `ValueError` for a wrong item.
+        for a queue without a consumer, `ValueError` for a wrong item, `TypeError` for what is no
+        series of items.
         """
-        messages = [_as_item(item, _DELIVERED) for item in items]
+        messages = _as_items("dispatch", items, _DELIVERED)
         run: ConsumerRun = await self._caller.at_once(
             f"queues[{self.name!r}].dispatch",
             lambda: self._start(messages),
@@ -211,6 +213,13 @@ class Queue:
 _DELIVERED = ("body", "id", "attempts", "timestamp", "contentType")
 
 
+def _as_items(call: str, items: Any, known: tuple[str, ...]) -> list[Mapping[str, Any]]:
+    """A list of messages; a lone text or mapping is one that lost its brackets."""
+    if not isinstance(items, Iterable) or isinstance(items, (str, bytes, Mapping)):
+        raise TypeError(f"{call}() takes a list of bodies or messages, not {items!r}")
+    return [_as_item(item, known) for item in items]
+
+
 def _as_item(item: Any, known: tuple[str, ...]) -> Mapping[str, Any]:
     """A message as `sendBatch` takes it: a mapping with `body`, or a bare body."""
     if not isinstance(item, Mapping) or "body" not in item:
@@ -234,17 +243,28 @@ def _outgoing(verb: Verb, invocation: Any, item: Mapping[str, Any]) -> Outgoing:
 def _delivery(kernel: Kernel, index: int, item: Mapping[str, Any]) -> Delivery:
     given = {"body": item["body"], "contentType": item.get("contentType", "v8")}
     message = _outgoing("sendBatch", cast("Any", current()), given)
-    sent: datetime | None = item.get("timestamp")
-    if sent is not None and sent.tzinfo is None:
-        raise ValueError(f"the timestamp {sent!r} is naive; give an aware datetime")
     return Delivery(
         index,
         item.get("id", message.id),
         message.body,
         message.content_type,
-        instant(sent) if sent is not None else kernel.now,
-        item.get("attempts", 1),
+        _sent(item.get("timestamp"), kernel),
+        _attempts(item.get("attempts", 1)),
     )
+
+
+def _sent(timestamp: Any, kernel: Kernel) -> int:
+    if timestamp is None:
+        return kernel.now
+    if not isinstance(timestamp, datetime) or timestamp.tzinfo is None:
+        raise ValueError(f"timestamp is {timestamp!r}; give an aware datetime")
+    return instant(timestamp)
+
+
+def _attempts(count: Any) -> int:
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ValueError(f"attempts is {count!r}; give 1 (the first delivery) or more")
+    return count
 
 
 def _batch_result(run: ConsumerRun) -> BatchResult:

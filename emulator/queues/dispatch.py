@@ -13,6 +13,7 @@ from emulator.clock import moment
 from emulator.errors import WorkerLoadError
 from emulator.faults.sites import site_name
 from emulator.findings import Finding
+from emulator.location import describe_error, raised_at
 from emulator.logs import Log
 from emulator.queues.model import LOST, Result
 from emulator.queues.plain import plain_body
@@ -41,7 +42,6 @@ def _first_half(messages: Sequence[Delivery]) -> Sequence[Delivery]:
 # What faults do to the messages about to be delivered.
 _ARRANGE = {"shuffle": _reversed, "split": _first_half}
 _ENDINGS = frozenset({"crash_before", "fail", "timeout", "lose_ack"})
-_ACTIONS = _ENDINGS | _ARRANGE.keys()
 
 # What the local runtime logs of a failed delivery (3.11).
 _LOCAL_LOG = {
@@ -72,6 +72,8 @@ class Dispatch:
         self._admit = admit
         self._timers: dict[str, Timer] = {}
         self._expiries: dict[str, Timer] = {}
+        # The batches in flight that a fault lets another one overlap, as (queue, number).
+        self._overlapped: list[tuple[str, int]] = []
         self.deliveries: dict[str, list[DeliveryRecord]] = {name: [] for name in broker.queues}
 
     # -- timers ----------------------------------------------------------------------------------
@@ -83,7 +85,7 @@ class Dispatch:
 
     def arm(self, queue: str) -> None:
         """Let the queue's one timer fall due when the next batch does."""
-        due = self._broker.wake_at(queue, self._kernel.now)
+        due = self._broker.wake_at(queue, self._kernel.now, concurrency=self._concurrency(queue))
         self._set(self._timers, queue, due, self._deliver, passive=False)
         self._set(self._expiries, queue, self._broker.expires_at(queue), self._expire, passive=True)
 
@@ -125,6 +127,7 @@ class Dispatch:
             timer.cancel()
         self._timers.clear()
         self._expiries.clear()
+        self._overlapped.clear()
         self._broker = broker
 
     def recover(self) -> None:
@@ -136,34 +139,61 @@ class Dispatch:
         }
         for queue, number, settled in self._broker.recover(self._kernel.now):
             self._record(queue, number, started[queue, number], settled, None)
-            self._report_dropped(queue, settled)
+            self._report_dropped(queue, settled, None)
 
     # -- deliveries ------------------------------------------------------------------------------
 
     def _deliver(self, queue: str) -> None:
         self._timers.pop(queue, None)
         self._drop_expired(queue)
+        overlapped = self._deliver_one(queue)
+        while overlapped:
+            overlapped = self._deliver_one(queue, at_once=True)
+        self.arm(queue)
+
+    def _deliver_one(self, queue: str, *, at_once: bool = False) -> bool:
+        """Hand over a batch, if one is ready; whether the next one is to start beside it."""
         faults: list[Fault] = []
         batch = self._broker.next_batch(
-            queue, self._kernel.now, arrange=partial(self._arrange, queue, faults)
+            queue,
+            self._kernel.now,
+            arrange=partial(self._arrange, queue, faults),
+            concurrency=self._concurrency(queue),
+            at_once=at_once,
         )
-        if batch is not None:
-            ending = next((fault.action for fault in faults if fault.action in _ENDINGS), "")
-            self._hand_over(batch, ending, struck=bool(faults))
-        self.arm(queue)
+        if batch is None:
+            return False
+        ending = next((fault.action for fault in faults if fault.action in _ENDINGS), "")
+        overlapped = any(fault.action == "overlap" for fault in faults)
+        if overlapped:
+            self._overlapped.append((queue, batch.number))
+        self._hand_over(batch, ending, struck=bool(faults))
+        return overlapped
+
+    def _concurrency(self, queue: str) -> int:
+        """How many batches may be in flight: one, unless a fault lets others overlap it."""
+        return 1 + sum(name == queue for name, _ in self._overlapped)
 
     def _arrange(
         self, queue: str, faults: list[Fault], messages: Sequence[Delivery]
     ) -> Sequence[Delivery]:
         """Meet the faults of the batch that these messages are about to become."""
-        available = _ACTIONS if len(messages) > 1 else _ENDINGS
         faults += self._kernel.faults.meet(
-            site_name("batch", queue), retried=True, available=available
+            site_name("batch", queue), retried=True, available=self._possible(queue, len(messages))
         )
         for fault in faults:
             if fault.action in _ARRANGE:
                 messages = _ARRANGE[fault.action](messages)
         return messages
+
+    def _possible(self, queue: str, messages: int) -> frozenset[str]:
+        """What can happen to a batch of so many messages."""
+        consumer = self._broker.rules(queue).consumer
+        alone = consumer is not None and consumer.max_concurrency == 1
+        return _ENDINGS.union(
+            _ARRANGE if messages > 1 else (),
+            () if alone else ("overlap",),
+        )
 
     def _hand_over(self, batch: Batch, ending: str, *, struck: bool) -> None:
         worker = self._consumers[batch.queue]
@@ -200,11 +230,13 @@ class Dispatch:
         self, batch: Batch, result: Result | None, error: BaseException | None, *, struck: bool
     ) -> None:
         now, queue = self._kernel.now, batch.queue
+        if (queue, batch.number) in self._overlapped:
+            self._overlapped.remove((queue, batch.number))
         copies: list[tuple[str, str, Duration]] = []
         settled = self._broker.settle(batch, result, now, admit=partial(self._bury, copies))
         self._record(queue, batch.number, batch.started, settled, error)
         if not struck:
-            self._report_dropped(queue, settled)
+            self._report_dropped(queue, settled, error)
         for grave, message, delay in copies:
             self._broker.duplicate(grave, message, now, delay)
         self.arm(queue)
@@ -246,13 +278,19 @@ class Dispatch:
                 level, text = _LOCAL_LOG[item.outcome]
                 self._log(queue, level, self._describe(text, queue, item))
 
-    def _report_dropped(self, queue: str, settled: Sequence[Settled]) -> None:
+    def _report_dropped(
+        self, queue: str, settled: Sequence[Settled], error: BaseException | None
+    ) -> None:
+        worker = self._consumers.get(queue)
+        where = raised_at(error) if error is not None else None
+        place = where.relative_to(worker.folder) if where and worker else None
+        last = f" The last one: {describe_error(error)}" if error is not None else ""
         for item in settled:
             if item.outcome == "dropped":
-                text = self._describe(_LOCAL_LOG["dropped"][1], queue, item)
+                text = self._describe(_LOCAL_LOG["dropped"][1], queue, item) + last
                 name, at = self._consumer_name(queue), moment(self._kernel.now)
                 self._kernel.findings.add(
-                    Finding("message_dropped", text, at, None, name, f"queue {queue}")
+                    Finding("message_dropped", text, at, place, name, f"queue {queue}")
                 )
 
     def _consumer_name(self, queue: str) -> str | None:

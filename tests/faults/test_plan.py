@@ -66,7 +66,11 @@ def test_fault_is_read_and_written_as_the_same_text(text: str, fault: Fault):
         ("  batch.emails#1:lose_ack\n", "batch.emails#1:lose_ack"),
         ("batch.emails#007:lose_ack", "batch.emails#7:lose_ack"),
         ("message.q#1:duplicate(30s)", "message.q#1:duplicate(30 s)"),
-        ("message.q#1:delay( 90 seconds )", "message.q#1:delay(1 min 30 s)"),
+        ("message.q#1:delay( 90 seconds )", "message.q#1:delay(90 s)"),
+        ("message.q#1:delay(24H)", "message.q#1:delay(24 h)"),
+        ("message.q#1:delay(60)", "message.q#1:delay(60 s)"),
+        ("message.q#1:delay(90 min 30 s)", "message.q#1:delay(1 h 30 min 30 s)"),
+        ("message.q#1:delay(2 weeks)", "message.q#1:delay(14 days)"),
         ("fetch.GET.a/b#1:status( 503 )", "fetch.GET.a/b#1:status(503)"),
         ("schedule: 07", "schedule:7"),
         # The last # ends the site, so what needs encoding may also stand as it is.

@@ -572,6 +572,16 @@ def test_concurrency_is_what_the_caller_asks_and_the_consumer_allows() -> None:
     assert [flight.number for flight in broker.in_flight("q")] == [3]
 
 
+def test_batch_may_be_taken_without_waiting_for_a_full_one() -> None:
+    broker = make(max_batch_size=2, max_batch_timeout=5)
+    send(broker, "abc", at(0))
+    take(broker, at(0))
+    assert broker.next_batch("q", at(0), concurrency=2) is None
+    assert labels(take(broker, at(0), concurrency=2, at_once=True)) == ["c#1"]
+    send(broker, "d", at(0), delay=9 * SECOND)
+    assert broker.next_batch("q", at(0), concurrency=3, at_once=True) is None
+
+
 def test_concurrency_ends_at_the_platforms_limit() -> None:
     """3.1, 3.5: 250 where the consumer sets none."""
     broker = make(max_batch_size=1, max_batch_timeout=0)

@@ -414,7 +414,10 @@ class BrokerMachine(RuleBasedStateMachine):
 
 def test_broker_does_what_the_naive_model_does() -> None:
     run_state_machine_as_test(
-        BrokerMachine, settings=settings(max_examples=250, stateful_step_count=50, deadline=None)
+        BrokerMachine,
+        settings=settings(
+            max_examples=max(250, settings.default.max_examples), stateful_step_count=50
+        ),
     )
 
 

@@ -867,7 +867,8 @@ async def test_a_message_is_delivered_max_retries_plus_one_times(
         f'Dropped message "{id}" on queue "q" after {total} failed '
         f"attempt{'s' if total > 1 else ''}!"
     )
-    assert [f.message for f in emulator.findings if f.code == "message_dropped"] == [dropped]
+    [finding] = [f for f in emulator.findings if f.code == "message_dropped"]
+    assert finding.message == f"{dropped} The last one: ValueError: refused"
     warned = [log.text for log in emulator.logs if log.level == "warn"]
     assert warned == ([dropped] if profile == "miniflare" else [])
 

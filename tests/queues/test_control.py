@@ -500,8 +500,23 @@ async def test_dispatch_of_a_wrong_item() -> None:
     async with Emulator(worker(consume=accept)) as emulator:
         with pytest.raises(ValueError, match="delaySeconds is none of a message's keys"):
             await emulator.queues["q"].dispatch([{"body": 1, "delaySeconds": 5}])
-        with pytest.raises(ValueError, match="aware"):
-            await emulator.queues["q"].dispatch([{"body": 1, "timestamp": datetime(2026, 1, 1)}])
+        for timestamp in (datetime(2026, 1, 1), 1_767_225_600_000):
+            with pytest.raises(ValueError, match="aware"):
+                await emulator.queues["q"].dispatch([{"body": 1, "timestamp": timestamp}])
+        for attempts in (0, True, "2"):
+            with pytest.raises(ValueError, match=r"attempts is .* give 1"):
+                await emulator.queues["q"].dispatch([{"body": 1, "attempts": attempts}])
+
+
+@pytest.mark.parametrize("items", ["abc", b"abc", {"body": 1}, 5, None])
+async def test_items_that_are_no_list_are_told_at_once(items: Any) -> None:
+    """Else a text would be sent letter by letter, and a mapping key by key."""
+    async with Emulator(worker(consume=accept)) as emulator:
+        queue = emulator.queues["q"]
+        for call in (queue.send_batch, queue.dispatch):
+            with pytest.raises(TypeError, match="takes a list of bodies or messages, not"):
+                await call(items)
+        assert queue.backlog == []
 
 
 # -- the rest of an emulator -----------------------------------------------------------------------

@@ -559,6 +559,91 @@ async def test_only_the_worker_that_crashes_dies() -> None:
         assert [outcome for *_, outcome in deliveries(emulator, "in-two")] == ["ack"]
 
 
+# -- overlap ---------------------------------------------------------------------------------------
+
+
+class Spans:
+    """A consumer that takes some time over a batch, and notes when it had which."""
+
+    def __init__(self, duration: float) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self._duration = duration
+
+    async def __call__(self, batch: Any, worker: Any) -> None:
+        name = "".join(message.body for message in batch.messages)
+        self.seen.append(("began", name))
+        await asyncio.sleep(self._duration)
+        self.seen.append(("ended", name))
+
+
+ONE_BY_ONE = {"max_batch_size": 1, "max_batch_timeout": 0}
+
+
+@pytest.mark.parametrize("duration", [0, 10])
+@pytest.mark.parametrize(
+    ("plan", "consumer", "expected"),
+    [
+        ("batch.q#1:overlap", ONE_BY_ONE, "+a +b -a -b +c -c"),
+        ("batch.q#2:overlap", ONE_BY_ONE, "+a -a +b +c -b -c"),
+        ("batch.q#*:overlap", ONE_BY_ONE, "+a +b +c -a -b -c"),
+        ("batch.q#*:overlap", {**ONE_BY_ONE, "max_concurrency": 2}, "+a +b -a -b +c -c"),
+        ("batch.q#1:split; batch.q#1:overlap", {}, "+ab +c -ab -c"),
+        # What is left does not wait for company either.
+        ("batch.q#1:overlap", {"max_batch_size": 2}, "+ab +c -ab -c"),
+    ],
+)
+async def test_a_batch_starts_before_the_one_before_it_has_ended(
+    plan: str, consumer: dict[str, int], expected: str, duration: float
+) -> None:
+    consume = Spans(duration)
+    async with Emulator(worker(consume=consume, consumer=consumer), faults=plan) as emulator:
+        await emulator.queues["q"].send_batch(["a", "b", "c"])
+        await emulator.settle()
+        marks = {"began": "+", "ended": "-"}
+        assert " ".join(marks[what] + name for what, name in consume.seen) == expected
+        assert fired(emulator)
+        assert unfired(emulator) == []
+        assert emulator.queues["q"].acked == 3
+
+
+async def test_a_message_that_comes_later_overlaps_too() -> None:
+    consume = Spans(10)
+    config = worker(consume=consume, consumer=AT_ONCE)
+    async with Emulator(config, faults="batch.q#1:overlap") as emulator:
+        await emulator.queues["q"].send("a")
+        await emulator.advance(3)
+        await emulator.queues["q"].send("b")
+        await emulator.settle()
+        assert consume.seen == [("began", "a"), ("began", "b"), ("ended", "a"), ("ended", "b")]
+        assert fired(emulator) == ["batch.q#1:overlap"]
+
+
+async def test_no_batch_overlaps_where_the_consumer_takes_one_at_a_time() -> None:
+    consume = Spans(10)
+    config = worker(consume=consume, consumer={**ONE_BY_ONE, "max_concurrency": 1})
+    async with Emulator(config, faults="batch.q#1:overlap") as emulator:
+        await emulator.queues["q"].send_batch(["a", "b"])
+        await emulator.settle()
+        assert consume.seen == [("began", "a"), ("ended", "a"), ("began", "b"), ("ended", "b")]
+        assert "the action was not possible there then" in unfired(emulator)[0]
+
+
+async def test_a_crash_takes_both_of_two_batches_that_overlap() -> None:
+    consume = Spans(10)
+    plan = "batch.q#1:overlap; batch.q#2:crash_before"
+    async with Emulator(
+        worker(consume=consume, consumer={**ONE_BY_ONE, "retry_delay": 60}), faults=plan
+    ) as emulator:
+        await emulator.queues["q"].send_batch(["a", "b"])
+        await emulator.settle()
+        assert [(d.body, d.outcome) for d in emulator.queues["q"].deliveries] == [
+            ("a", "lost"),
+            ("b", "lost"),
+            ("a", "ack"),
+            ("b", "ack"),
+        ]
+
+
 # -- plans, sites, findings ------------------------------------------------------------------------
 
 
@@ -577,7 +662,7 @@ async def test_the_sites_of_a_message_in_the_order_met() -> None:
     in_request = dict.fromkeys(["crash_before", "fail", "crash_after", "lose_reply"], "request")
     repeated = dict.fromkeys(in_request, "platform")
     message = {"duplicate": "platform", "delay": "platform", "drop": "loss"}
-    single = dict.fromkeys(["crash_before", "fail", "timeout", "lose_ack"], "platform")
+    single = dict.fromkeys(["overlap", "crash_before", "fail", "timeout", "lose_ack"], "platform")
     assert sites == [
         (
             "request.GET./#1",
