@@ -90,7 +90,7 @@ def _start(function: Callable[[], Any], outcome: asyncio.Future[Any]) -> None:
     try:
         result = function()
     except Exception as error:
-        outcome.set_exception(error)
+        fail(outcome, error)
         return
     if hasattr(result, "__await__"):
         asyncio.ensure_future(result).add_done_callback(lambda done: _copy(done, outcome))
@@ -98,11 +98,17 @@ def _start(function: Callable[[], Any], outcome: asyncio.Future[Any]) -> None:
         outcome.set_result(result)
 
 
+def fail(outcome: asyncio.Future[Any], error: BaseException) -> None:
+    """Let a call fail whose caller may have left, or got another error first (a full disk)."""
+    outcome.set_exception(error)
+    outcome.exception()  # seen: else it would abort a later run when it is collected
+
+
 def _copy(done: asyncio.Future[Any], outcome: asyncio.Future[Any]) -> None:
     if done.cancelled():
         outcome.cancel()
     elif (error := done.exception()) is not None:
-        outcome.set_exception(error)
+        fail(outcome, error)
     else:
         outcome.set_result(done.result())
 

@@ -17,7 +17,7 @@ import httpx
 from emulator import client as http
 from emulator import config as settings
 from emulator import importer
-from emulator.caller import Caller, TestEnv
+from emulator.caller import Caller, TestEnv, fail
 from emulator.clock import moment
 from emulator.durations import describe, microseconds
 from emulator.errors import (
@@ -474,7 +474,7 @@ def _attempt(action: Callable[[], Any], outcome: asyncio.Future[None]) -> None:
     try:
         action()
     except Exception as error:
-        outcome.set_exception(error)
+        fail(outcome, error)
     else:
         outcome.set_result(None)
 
