@@ -72,7 +72,8 @@ class Durability:
         if times:
             now, self._opened = times[-1][0], times[-1][1] + 1
             self._kernel.go_on(max(now, self._kernel.clock.start), self._opened)
-        self.restart()
+        if loaded.snapshot is not None or loaded.records:
+            self.restart()
         if self._keeps_time:
             self._write()
 

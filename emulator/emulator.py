@@ -284,7 +284,8 @@ class Emulator:
 
         Passes sleeps, retry delays, batch time-outs and delayed messages; does not wait for
         retention, cron, paused queues and queues without a consumer. The clock stops at the last
-        thing that happened. Raises `NotSettled`, naming what is pending, past `limit` of virtual
+        thing that happened. `sleeps=False` is for Workflows, which are not emulated yet: it would
+        stop at their sleeps. Raises `NotSettled`, naming what is pending, past `limit` of virtual
         time.
         """
         self._check_open("settle")

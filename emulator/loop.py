@@ -288,12 +288,6 @@ class SimLoop(Refusals):
         return bool(self._ready or self._inbox)
 
     @property
-    def is_idle(self) -> bool:
-        """Whether nothing can run at this instant."""
-        due = self.next_due
-        return not (self.has_ready or (due is not None and due <= self.clock.now))
-
-    @property
     def timers(self) -> list[Timer]:
         """The live timers in the order they will run."""
         return [timer for _, _, timer in sorted(self._timers) if not timer._cancelled]

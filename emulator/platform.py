@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 class Platform:
     """The parts of one emulator. Raises `WorkerLoadError` for code that cannot be imported."""
 
-    queues: Queues
     ingress: Ingress
     cron: Cron
 
@@ -65,21 +64,19 @@ class Platform:
             profile=profile,
             masker=Masker(_secrets(settings)),
         )
+        self.kernel.outbound = Outbound(self.kernel, outbound)
+        self.queues = Queues(self.kernel, list(_queue_rules(settings, profile)))
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:
-            self._assemble(state, outbound)
+            self._assemble(state)
         except BaseException:
             self.close()
             raise
 
     # -- assembly --------------------------------------------------------------------------------
 
-    def _assemble(
-        self, state: str | PathLike[str] | None, outbound: Literal["deny", "allow"]
-    ) -> None:
+    def _assemble(self, state: str | PathLike[str] | None) -> None:
         kernel = self.kernel
-        kernel.outbound = Outbound(kernel, outbound)
-        self.queues = Queues(kernel, list(_queue_rules(self.settings, kernel.profile)))
         self._durability = Durability(kernel, self.queues, state)
         self.ingress = Ingress(kernel)
         self.cron = Cron(kernel)
@@ -115,22 +112,14 @@ class Platform:
                 worker.name,
             )
         for misfit in script.misfits():
-            self.kernel.findings.add(
-                Finding(
-                    "wrong_arity",
-                    misfit.message,
-                    moment(self.kernel.now),
-                    misfit.location.relative_to(worker.folder),
-                    worker.name,
-                )
-            )
+            place = misfit.location.relative_to(worker.folder)
+            self._find("wrong_arity", misfit.message, worker.name, place)
         for code, message in worker.config.ignored:
             self._find(code, message, worker.name)
 
-    def _find(self, code: str, message: str, worker: str) -> None:
-        self.kernel.findings.add(
-            Finding(code, message, moment(self.kernel.now), None, worker, None)
-        )
+    def _find(self, code: str, message: str, worker: str, location: str | None = None) -> None:
+        now = moment(self.kernel.now)
+        self.kernel.findings.add(Finding(code, message, now, location, worker))
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -182,8 +171,7 @@ class Platform:
             if self._durability is not None:
                 self._durability.close()
         finally:
-            if hasattr(self, "queues"):
-                self.queues.close()
+            self.queues.close()
             self.kernel.outbound.close()
             self.kernel.close()
             wall_clock.close(self.kernel.clock)

@@ -31,8 +31,6 @@ _TOKEN: Final = re.compile(
 )
 _MEMBER: Final = re.compile(r"(?P<encoded>(?:%[0-9A-Fa-f]{2})+)|(?P<verbatim>.)", re.DOTALL)
 
-ENCODED: Final = "# : ; % * ? ["
-
 
 class BadText(Exception):
     """Part of a plan's text cannot be read: what is wrong, where, and what is allowed there."""

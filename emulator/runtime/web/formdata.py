@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from emulator.runtime.web import idl
 from emulator.runtime.web.blob import Blob, File
-from emulator.runtime.web.iterators import JsIterator
-from emulator.values import UNDEFINED, HostObject
+from emulator.runtime.web.iterators import IterablePairs
+from emulator.values import UNDEFINED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable
 
 Value = str | File
 _VALUE_TYPES: Final = "File or Blob or string"
 
 
-class FormData(HostObject):
+class FormData(IterablePairs):
     """Names with texts and files, in order."""
 
     js_class = "FormData"
@@ -80,27 +80,6 @@ class FormData(HostObject):
         """Tell whether there is an entry of that name."""
         wanted = _name("has", name)
         return any(key == wanted for key, _ in self.pairs)
-
-    def entries(self) -> JsIterator:
-        """Return an iterator of `[name, value]`."""
-        return JsIterator("EntryIterator", map(list, self.pairs))
-
-    def keys(self) -> JsIterator:
-        """Return an iterator of the names."""
-        return JsIterator("KeyIterator", (key for key, _ in self.pairs))
-
-    def values(self) -> JsIterator:
-        """Return an iterator of the values."""
-        return JsIterator("ValueIterator", (value for _, value in self.pairs))
-
-    def forEach(self, callback: Callable[..., object]) -> object:
-        """Call `callback(value, name, form)` for each entry."""
-        for key, value in self.pairs:
-            callback(value, key, self)
-        return UNDEFINED
-
-    def __iter__(self) -> Iterator[list[object]]:
-        return iter([list(pair) for pair in self.pairs])
 
 
 def _name(method: str, name: object) -> str:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote_plus
 
 from emulator.runtime.web import idl
-from emulator.runtime.web.iterators import JsIterator
+from emulator.runtime.web.iterators import IterablePairs
 from emulator.runtime.web.text import utf8
 from emulator.runtime.web.url_parser import unescape
-from emulator.values import UNDEFINED, HostObject, JsException, ProxiedDict
+from emulator.values import UNDEFINED, JsException, ProxiedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
 
-class URLSearchParams(HostObject):
+class URLSearchParams(IterablePairs):
     """The parameters of a query, in order."""
 
     js_class = "URLSearchParams"
@@ -108,27 +108,6 @@ class URLSearchParams(HostObject):
     def toString(self) -> str:
         """Return the query without its "?"."""
         return format_query(self.pairs)
-
-    def entries(self) -> JsIterator:
-        """Return an iterator of `[name, value]`."""
-        return JsIterator("EntryIterator", map(list, self.pairs))
-
-    def keys(self) -> JsIterator:
-        """Return an iterator of the names."""
-        return JsIterator("KeyIterator", (key for key, _ in self.pairs))
-
-    def values(self) -> JsIterator:
-        """Return an iterator of the values."""
-        return JsIterator("ValueIterator", (value for _, value in self.pairs))
-
-    def forEach(self, callback: Callable[..., object]) -> object:
-        """Call `callback(value, name, parameters)` for each parameter."""
-        for key, value in self.pairs:
-            callback(value, key, self)
-        return UNDEFINED
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return iter([list(pair) for pair in self.pairs])
 
     def __str__(self) -> str:
         return self.toString()
