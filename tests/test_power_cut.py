@@ -203,6 +203,25 @@ def test_no_line_runs_when_the_interpreter_exits() -> None:
     assert printed[:-1] == [f"{name}: spoke", f"{name}: __del__"]
 
 
+def test_what_only_the_scope_holds_is_never_collected() -> None:
+    """An invocation holds what user code gave it, such as work for `waitUntil`."""
+    said: Said = []
+
+    class Holding(Scope):
+        def __init__(self) -> None:
+            super().__init__()
+            self.held = Tells(said, "held")
+
+    async def test(simulation: Simulation) -> None:
+        simulation.loop.kill(Holding())
+        await simulation.advance(1)
+
+    simulate(test)
+    gc.collect()
+
+    assert said == []
+
+
 def test_callbacks_that_were_ready_or_came_from_a_thread_never_run_and_keep_their_arguments() -> (
     None
 ):
