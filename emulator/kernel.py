@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.capture import Capture
 from emulator.clock import Clock
+from emulator.collector import Collector
 from emulator.faults import Fault, Faults
 from emulator.findings import Findings
 from emulator.importer import finder
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from emulator.location import Location
     from emulator.scope import Scope
     from emulator.secrets import Masker
+    from emulator.trace.events import Values
 
 Profile = Literal["production", "miniflare"]
 
@@ -56,6 +58,7 @@ class Kernel:
         self.outbound: Outbound
         self.surroundings = Surroundings(self.clock, seed)
         self._capture = Capture()
+        self._collector = Collector()
         # The emulator's own choices: ids, orders. Apart from the Worker's random values.
         self.random = random.Random(f"choices {seed}")
         self.pending: list[Callable[[], list[str]]] = []
@@ -74,6 +77,12 @@ class Kernel:
     def record(self, kind: str, subject: str, **data: Any) -> None:
         """Write an event of this instant to the trace."""
         self.trace.record(self.clock.now, kind, subject, **data)
+
+    def record_each(
+        self, kind: str, subject: str, names: tuple[str, ...], rows: Iterable[Values]
+    ) -> None:
+        """Write several events of this instant, one for each row of texts and numbers."""
+        self.trace.record_each(self.clock.now, kind, subject, names, rows)
 
     def hexadecimal(self, digits: int) -> str:
         """A random lower-case hexadecimal text of the emulator's choosing."""
@@ -124,6 +133,7 @@ class Kernel:
         return self.clock.now
 
     def _enter(self) -> None:
+        self._collector.enter()
         self.surroundings.enter()
         self._capture.enter()
 
@@ -131,6 +141,7 @@ class Kernel:
         finder.activate(None)
         self._capture.leave()
         self.surroundings.leave()
+        self._collector.leave()
         self.commit()
 
     def _lost_error(self, scope: Scope | None, details: dict[str, Any]) -> None:

@@ -181,7 +181,8 @@ class _ToJs:
 
     def _dict(self, obj: dict[Any, Any], depth: int) -> Any:
         if self._dict_converter is None and generation() < 314:
-            literal = LiteralMap()
+            # Seen in the 0.26 runtime (recording py_ffi_probe_workerd2024): a Map, no properties.
+            literal: _Map | LiteralMap = _Map() if generation() == 26 else LiteralMap()
             self._cache[id(obj)] = literal
             for key, value in obj.items():
                 literal.set(_map_key(key), self.convert(value, depth - 1))

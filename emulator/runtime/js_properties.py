@@ -45,7 +45,7 @@ def lookup(value: Any, name: str) -> Any:
 
 
 def _lookup_host(value: HostObject, name: str) -> Any:
-    own = getattr(value, "_js_own", None)
+    own = value._js_own
     if own and name in own:
         return own[name]
     try:

@@ -16,18 +16,20 @@ from emulator.runtime.host import current
 from emulator.runtime.js_properties import lookup
 from emulator.runtime.profile import is_modern
 from emulator.runtime.promises import BindingCall
-from emulator.runtime.proxies import JsProxy, wrap
+from emulator.runtime.proxies import JsProxy, make, wrap
 from emulator.runtime.pyproxy import call_value, unwrap
-from emulator.values import (
-    Function,
-    HostObject,
-    class_of,
-)
+from emulator.values import UNDEFINED, Function, HostObject, class_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-from emulator.runtime.rpc_values import JsDict, from_canonical, python_from_rpc, python_to_rpc
+from emulator.runtime.rpc_values import (
+    PRIMITIVE,
+    JsDict,
+    from_canonical,
+    python_from_rpc,
+    python_to_rpc,
+)
 from emulator.runtime.rpc_values import register_class as register_class
 from emulator.runtime.rpc_values import to_canonical as to_canonical
 
@@ -81,45 +83,78 @@ class _BindingWrapper:
     def _js_unwrap(self) -> Any:
         return self._js
 
-    def _wrap_js_value(self, value: Any) -> Any:
+    @classmethod
+    def _wrap_js_value(cls, value: Any) -> Any:
         if not isinstance(value, JsProxy) or class_of(unwrap(value)) in _PASSTHROUGH:
             return value
         if callable(value):
             return _RpcStubWrapper(value)
-        return type(self)(value)
+        return cls(value)
 
-    def _convert_result(self, result: Any) -> Any:
+    @classmethod
+    def _convert_result(cls, result: Any) -> Any:
+        if type(result) is list:
+            return cls._convert_items(result)
         converted = from_canonical(result)
         if type(converted) is list:
-            return [self._wrap_js_value(item) for item in converted]
-        return self._wrap_js_value(converted)
+            return [cls._wrap_js_value(item) for item in converted]
+        return cls._wrap_js_value(converted)
 
+    @classmethod
+    def _convert_items(cls, items: list[Any]) -> list[Any]:
+        """Convert a list, in which one host object is mostly followed by others of its class."""
+        converted: list[Any] = []
+        known: type | None = None
+        proxy: Any = None
+        for item in items:
+            if type(item) is known:
+                one = object.__new__(cls)
+                one._binding = make(proxy, item)
+            else:
+                one = cls._wrap_js_value(from_canonical(item))
+                if type(one) is cls and "js_class" in vars(type(item)):
+                    known, proxy = type(item), type(one._binding)
+            converted.append(one)
+        return converted
+
+    @classmethod
     def _invoke(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str
+        cls, held: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str
     ) -> Any:
+        """Call a function of the object that is `held`."""
         values = [to_canonical(arg) for arg in args]
         if kwargs:
             values.append({key: to_canonical(value) for key, value in kwargs.items()})
         if isinstance(function, Function):
             result = call_value(function, *values)
         else:
-            result = invoke(function, values)
+            result = invoke(function, values) if values else function()
+        if result is UNDEFINED:
+            return None
         if inspect.isawaitable(result):
-            return BindingCall(result, self._convert_result, class_of(self._js), name)
-        return self._convert_result(result)
+            return BindingCall(result, cls._convert_result, class_of(held), name)
+        return cls._convert_result(result)
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__" or name == "_binding":
             raise AttributeError(name)
-        member = lookup(self._js, name)
-        if not callable(member) or isinstance(member, HostObject):
+        held = self._binding._js_unwrap()
+        if isinstance(held, HostObject) and name in held.js_members:
+            member = held.js_lookup(name)
+        else:
+            member = lookup(held, name)
+        if type(member) in PRIMITIVE:
+            result = member
+        elif not callable(member) or isinstance(member, HostObject):
             result = self._convert_result(member)
         else:
+            # Kept in `self`, it must not hold `self`: one garbage cycle per message is a lot.
+            call = type(self)._invoke
 
             def result(*args: Any, **kwargs: Any) -> Any:
-                return self._invoke(member, args, kwargs, name)
+                return call(held, member, args, kwargs, name)
 
-        object.__setattr__(self, name, result)
+        self.__dict__[name] = result
         return result
 
     def __getitem__(self, key: Any) -> Any:
@@ -148,7 +183,7 @@ class _RpcStubWrapper(_BindingWrapper):
     """A function or RpcTarget that came over RPC: it may always be called, the server decides."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._invoke(self._js, args, kwargs, "call")
+        return self._invoke(self._js, self._js, args, kwargs, "call")
 
 
 class _FetcherWrapper(_BindingWrapper):
@@ -187,7 +222,7 @@ class _WorkflowInstanceWrapper(_BindingWrapper):
 
     def send_event(self, *args: Any, **kwargs: Any) -> Any:
         """Send an event to the instance."""
-        return self._invoke(lookup(self._js, "sendEvent"), args, kwargs, "sendEvent")
+        return self._invoke(self._js, lookup(self._js, "sendEvent"), args, kwargs, "sendEvent")
 
 
 class _WorkflowBindingWrapper(_BindingWrapper):

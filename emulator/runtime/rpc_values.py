@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 _CLASSES: Final[dict[str, Callable[[Any], Any]]] = {}
 
 
+# What is the same on both sides: as an argument, and as a result.
+_UNCHANGED: Final = frozenset({str, bool, float, bytes})
+PRIMITIVE: Final = frozenset({str, bool, int})
+
+
 def register_class(js_class: str, factory: Callable[[Any], Any]) -> None:
     """Make `python_from_rpc` turn instances of a JavaScript class into `factory(JsProxy)`."""
     _CLASSES[js_class] = factory
@@ -72,27 +77,52 @@ def python_to_rpc(value: Any) -> Any:
 
 
 def to_canonical(value: Any) -> Any:
-    """Return the canonical value that the platform gets for a Python one."""
-    return _convert(value, UNDEFINED if generation() == 26 else None)
+    """Return the canonical value that the platform gets for a Python one.
+
+    The note of a `TypeError` says which part is refused, as `$.rows[0].id`.
+    """
+    null = UNDEFINED if generation() == 26 else None
+    try:
+        return _convert(value, null)
+    except TypeError as error:
+        if not hasattr(error, "__notes__"):
+            path = _refused_part(value, "$", null)
+            error.add_note(f"emulator: the value at {path} is the cause")
+        raise
+
+
+def _refused_part(value: Any, path: str, null: Any) -> str:
+    """Find the part of a value that `_convert` refuses, by trying one after the other."""
+    parts: list[tuple[str, Any]] = []
+    if isinstance(value, dict):
+        parts = [(f"{path}.{key}", item) for key, item in value.items()]
+    elif isinstance(value, list):
+        parts = [(f"{path}[{index}]", item) for index, item in enumerate(value)]
+    for place, part in parts:
+        try:
+            _convert(part, null)
+        except TypeError:
+            return _refused_part(part, place, null)
+    return path
 
 
 def _convert(value: Any, null: Any) -> Any:
     kind = type(value)
-    if kind is str or kind is bool:
+    if kind in _UNCHANGED:
         return value
     if kind is int:
         return value if -SAFE < value < SAFE else BigInt(value)
     if kind is dict or kind is JsDict:
         return {
-            key if type(key) is str else property_key(key): _convert(item, null)
+            key if type(key) is str else property_key(key): (
+                item if type(item) in _UNCHANGED else _convert(item, null)
+            )
             for key, item in value.items()
         }
     if kind is list:
         return [_convert(item, null) for item in value]
     if value is None:
         return null
-    if kind is float or kind is bytes:
-        return value
     return _convert_other(value, null)
 
 
@@ -165,16 +195,21 @@ def python_from_rpc(obj: Any) -> Any:
 def from_canonical(value: Any) -> Any:
     """Return the Python value that user code sees for a canonical one."""
     kind = type(value)
-    if kind is str or kind is bool or kind is int:
+    if kind in PRIMITIVE:
         return value
     if value is None or value is UNDEFINED:
         return None
     if kind is float:
         return plain_number(value)
     if kind is dict:
-        return JsDict({key: from_canonical(item) for key, item in value.items()})
+        return JsDict(
+            {
+                key: item if type(item) in PRIMITIVE else from_canonical(item)
+                for key, item in value.items()
+            }
+        )
     if kind is list:
-        return [from_canonical(item) for item in value]
+        return [item if type(item) in PRIMITIVE else from_canonical(item) for item in value]
     if isinstance(value, datetime):
         return value.astimezone(UTC).replace(tzinfo=None)
     if isinstance(value, (bytes, TypedArray, ArrayBuffer)):

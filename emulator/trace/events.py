@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from emulator.clock import moment
 from emulator.secrets import Masker
@@ -45,6 +45,20 @@ class Event(NamedTuple):
         return moment(self.at)
 
 
+Values: TypeAlias = tuple[str | int | None, ...]
+# Data as a dict, or as names and values.
+_Stored: TypeAlias = (
+    tuple[int, str, str, dict[str, Any]] | tuple[int, str, str, tuple[str, ...], Values]
+)
+
+
+def _event(stored: _Stored) -> Event:
+    if len(stored) == 4:
+        return Event(*stored)
+    at, kind, subject, names, row = stored
+    return Event(at, kind, subject, dict(zip(names, row, strict=True)))
+
+
 class Trace(Sequence[Event]):
     """All that happened since `start` (in microseconds since the Unix epoch), in order.
 
@@ -59,7 +73,7 @@ class Trace(Sequence[Event]):
     ) -> None:
         self.start = start
         self.masker = masker if masker is not None else Masker()
-        self._events: deque[tuple[int, str, str, dict[str, Any]]] = deque(maxlen=limit)
+        self._events: deque[_Stored] = deque(maxlen=limit)
 
     def record(self, at: int, kind: str, subject: str, /, **data: Any) -> None:
         """Add an event; `data` must not change afterwards."""
@@ -67,6 +81,13 @@ class Trace(Sequence[Event]):
             if type(value) not in KEPT:
                 data[key] = kept(value)
         self._events.append((at, kind, subject, data))
+
+    def record_each(
+        self, at: int, kind: str, subject: str, names: tuple[str, ...], rows: Iterable[Values]
+    ) -> None:
+        """Add one event for each row of data: texts, numbers and None, in the order of `names`."""
+        # Tuples of such values are nothing to the garbage collector, a dict is.
+        self._events.extend([(at, kind, subject, names, row) for row in rows])
 
     def clear(self) -> None:
         """Forget everything."""
@@ -76,7 +97,7 @@ class Trace(Sequence[Event]):
         return len(self._events)
 
     def __iter__(self) -> Iterator[Event]:
-        return (Event(*event) for event in self._events)
+        return map(_event, self._events)
 
     @overload
     def __getitem__(self, index: int) -> Event: ...
@@ -84,8 +105,8 @@ class Trace(Sequence[Event]):
     def __getitem__(self, index: slice) -> list[Event]: ...
     def __getitem__(self, index: int | slice) -> Event | list[Event]:
         if isinstance(index, slice):
-            return [Event(*event) for event in list(self._events)[index]]
-        return Event(*self._events[index])
+            return list(map(_event, list(self._events)[index]))
+        return _event(self._events[index])
 
     def __repr__(self) -> str:
         return f"<Trace: {len(self)} events since {write_time(self.start)}>"
@@ -102,7 +123,7 @@ class Trace(Sequence[Event]):
         values are written as `emulator.trace.written` says. The text is ASCII.
         """
         lines: list[str] = []
-        for at, kind, subject, data in self._events:
+        for at, kind, subject, data in self:
             line: dict[str, Json] = {
                 "at": write_time(at),
                 "kind": kind,
@@ -117,7 +138,7 @@ class Trace(Sequence[Event]):
         Path(path).write_bytes(page(self.start, list(self._rows(0))).encode("utf-8"))
 
     def _rows(self, skipped: int) -> Iterator[Row]:
-        for at, kind, subject, data in islice(self._events, skipped, None):
+        for at, kind, subject, data in map(_event, islice(self._events, skipped, None)):
             values = written(data, self.masker)
             assert isinstance(values, dict)
             yield Row(at - self.start, kind, self.masker(subject), values)

@@ -89,6 +89,8 @@ class HostObject:
     js_class: ClassVar[str]
     js_members: ClassVar[frozenset[str]] = frozenset()
     js_statics: ClassVar[frozenset[str]] = frozenset()
+    # What user code set on one instance, under names that are no members.
+    _js_own: dict[str, Any] | None = None
 
     def js_lookup(self, name: str) -> Any:
         """Return the member `name`; raises `AttributeError` if there is none."""
@@ -120,10 +122,14 @@ class RegExp:
 
 
 class Opaque:
-    """A JavaScript value that no boundary carries: a function, a symbol, a Python object."""
+    """A JavaScript value that no boundary carries: a function, a symbol, a Python object.
+
+    `obj` is the Python object, where it is one.
+    """
 
     typeof: ClassVar[str] = "object"
     js_class: str = "Object"
+    obj: Any = UNDEFINED
 
     def clone_text(self) -> str:
         """Return how `DataCloneError` names the value."""
