@@ -97,7 +97,7 @@ class Background:
         if record.state == "pending":
             record.state, record.error = _outcome(task)
             if record.error is not None:
-                self.error = self.error or record.error
+                self.error = record.error if self.error is None else self.error
                 owner.log("error", format_error(record.error, owner.isolate.worker.folder))
                 owner.on_background_error(record, record.error)
         owner.end_if_idle()

@@ -53,7 +53,7 @@ class ScheduledRun(Invocation):
     def finish(self) -> None:
         """Fix the outcome when all its work is done."""
         self._wall_time.cancel()
-        self.error = self.error or self.background.error
+        self.error = self.background.error if self.error is None else self.error
         self.outcome = "exception" if self.error is not None else "ok"
 
     def cut(self) -> None:

@@ -194,7 +194,10 @@ class Invocation(Scope):
             await coroutine
         finally:
             # Not reached after a power cut: the task is frozen then.
-            self._main_finished()
+            try:
+                self._main_finished()
+            except Exception as error:  # the emulator's own: no user code runs here
+                self.kernel.loop.abort(error)
 
     def _main_finished(self) -> None:
         self.main_done = True

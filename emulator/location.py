@@ -17,11 +17,12 @@ import sysconfig
 import textwrap
 import traceback
 from asyncio import events
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
     from types import CodeType, FrameType, TracebackType
 
@@ -31,8 +32,15 @@ _MADE = ("<frozen", "<string>", "<attrs ", "<template>")
 _NOT_USERS = (os.path.dirname(__file__) + os.sep, *_MADE, *sorted(_LIBRARIES))
 # Installed packages lie in such folders, those of another environment on `sys.path` too.
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
-# As often as Python shows the same line of a recursion.
+# As often as Python shows the same line of a recursion, and as deep as it shows groups in groups.
 _REPEATS = 3
+_GROUPS = 10
+_CAUSES = 50
+# What an exception is made of, whatever its class says of these names.
+_cause_of: Any = vars(BaseException)["__cause__"].__get__
+_context_of: Any = vars(BaseException)["__context__"].__get__
+_hides_context: Any = vars(BaseException)["__suppress_context__"].__get__
+_traceback_of: Any = vars(BaseException)["__traceback__"].__get__
 
 
 class Location(NamedTuple):
@@ -86,15 +94,26 @@ def running_at() -> Location | None:
 
 def raised_at(error: BaseException) -> Location | None:
     """The innermost line of the user's code in a traceback, or in that of the cause."""
-    found = None
-    traceback: TracebackType | None = error.__traceback__
-    while traceback is not None:
-        if is_users(traceback.tb_frame.f_code):
-            found = Location(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
-        traceback = traceback.tb_next
-    if found is None and error.__cause__ is not None:
-        return raised_at(error.__cause__)
-    return found
+    for one in _with_causes(error):
+        found = None
+        traceback: TracebackType | None = _traceback_of(one)
+        while traceback is not None:
+            if is_users(traceback.tb_frame.f_code):
+                found = Location(traceback.tb_frame.f_code.co_filename, traceback.tb_lineno)
+            traceback = traceback.tb_next
+        if found is not None:
+            return found
+    return None
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """The error and its causes, which may go round in a circle."""
+    seen: dict[int, None] = {}
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen[id(one)] = None
+        yield one
+        one = _cause_of(one)
 
 
 def waiting_at(coroutine: object) -> Location | None:
@@ -113,10 +132,18 @@ def format_error(error: BaseException, folder: Path | None) -> str:
 
     The cause comes first, the exceptions of a group last and indented.
     """
-    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-    if cause is not None and raised_at(cause) is None:
-        cause = None  # how the emulator got there is not the user's concern
-    lines = [] if cause is None else [format_error(cause, folder), ""]
+    return _format(error, folder, {}, 0)
+
+
+def _format(error: BaseException, folder: Path | None, seen: dict[int, None], depth: int) -> str:
+    """`seen` has the errors whose cause this one is, `depth` is that of groups in groups."""
+    cause = _cause_of(error)
+    if cause is None and not _hides_context(error):
+        cause = _context_of(error)
+    seen = {**seen, id(error): None}
+    if cause is not None and (id(cause) in seen or len(seen) > _CAUSES or raised_at(cause) is None):
+        cause = None  # shown already, or how the emulator got there: not the user's concern
+    lines = [] if cause is None else [_format(cause, folder, seen, depth), ""]
     frames = _frames(error, folder)
     if frames:
         lines.append("Traceback (most recent call last):")
@@ -126,7 +153,11 @@ def format_error(error: BaseException, folder: Path | None) -> str:
         if same > _REPEATS:
             lines.append(f"  [Previous line repeated {same - _REPEATS} more times]")
     if isinstance(error, BaseExceptionGroup):
-        members = [format_error(member, folder) for member in error.exceptions]
+        members = (
+            [_format(member, folder, seen, depth + 1) for member in error.exceptions]
+            if depth < _GROUPS
+            else ["..."]
+        )
         lines += [textwrap.indent(member, "  | ", lambda _: True) for member in members]
     lines.append(describe_error(error))
     return "\n".join(lines)
@@ -135,7 +166,7 @@ def format_error(error: BaseException, folder: Path | None) -> str:
 def _frames(error: BaseException, folder: Path | None) -> list[str]:
     """The user's frames of a traceback, each as Python prints it."""
     shown = []
-    for frame, number in traceback.walk_tb(error.__traceback__):
+    for frame, number in traceback.walk_tb(_traceback_of(error)):
         code = frame.f_code
         if is_users(code):
             file = Location(code.co_filename, number).relative_to(folder).rpartition(":")[0]
@@ -147,5 +178,8 @@ def _frames(error: BaseException, folder: Path | None) -> list[str]:
 
 def describe_error(error: BaseException) -> str:
     """An exception's type, text and notes, as the end of a traceback has them."""
-    shown = traceback.TracebackException.from_exception(error)
-    return "".join(shown.format_exception_only()).rstrip()
+    try:
+        shown = traceback.TracebackException(type(error), error, None)
+        return "".join(shown.format_exception_only()).rstrip()
+    except Exception:  # its class may define anything, `__bool__` for one
+        return f"{type(error).__qualname__}: (the exception cannot be described)"

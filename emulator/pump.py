@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 
 # Callbacks per turn of the pump.
 _BUDGET = 1000
+# Turns in a row that used up their budget without the clock moving, after which `settle` and
+# `run_until` give up: whatever runs there will never end.
+_ENDLESS = 5000
 
 # pytest leaves these frames out of a failing test's traceback.
 __tracebackhide__ = True
@@ -91,6 +94,7 @@ class Pump:
         self._outer: asyncio.AbstractEventLoop | None = None
         self._scheduled = False
         self._turns_waited = 0
+        self._turns_at_once = 0
         self._look_again: asyncio.TimerHandle | None = None
         self._holds_lock = threading.Lock()
         # Not the one of whoever calls or wakes it.
@@ -226,6 +230,7 @@ class Pump:
             budget = self.loop.drain(budget)
             idle = budget > 0
             if self._find_reached(idle=idle) or not idle:
+                self._give_up_endless(idle=idle)
                 return not idle or bool(self._goals)
             if not self._goals:
                 return False
@@ -237,6 +242,7 @@ class Pump:
             if self._give_way(outer):
                 return True
             self.loop.clock.move_to(target)
+            self._turns_at_once = 0
             budget -= 1
             if budget == 0:
                 return True
@@ -336,6 +342,15 @@ class Pump:
             return False
         overdue = [goal for goal in self._goals if goal.limit is not None and due > goal.limit]
         return self._give_up(overdue, "reached its limit of virtual time")
+
+    def _give_up_endless(self, *, idle: bool) -> None:
+        """Fail the goals with a limit of virtual time when time will never come to it."""
+        self._turns_at_once = 0 if idle else self._turns_at_once + 1
+        if self._turns_at_once > _ENDLESS:
+            self._turns_at_once = 0
+            limited = [goal for goal in self._goals if goal.limit is not None]
+            count = _ENDLESS * _BUDGET
+            self._give_up(limited, f"saw {count:,} things happen at one instant, without an end")
 
     def _give_up(self, goals: list[Goal], why: str) -> bool:
         failed = [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from worker_files import handler
+from workers import WorkerEntrypoint
 
 from emulator import Emulator
 from emulator.location import Location, caller, is_users_file
@@ -206,3 +207,74 @@ async def test_an_option_without_effect_in_a_started_task_has_its_line(tmp_path:
         await emulator.fetch("/")
         found = [f for f in emulator.findings if f.code == "ignored_option"]
         assert [f.location for f in found] == ["entry.py:12"]
+
+
+# -- errors that resist description ----------------------------------------------------------------
+
+
+def _in_a_circle() -> BaseException:
+    one, other = ValueError("one"), ValueError("other")
+    one.__cause__, other.__cause__ = other, one
+    return one
+
+
+def _deep_group() -> BaseException:
+    group: BaseException = ValueError("innermost")
+    for _ in range(3000):
+        group = ExceptionGroup("group", [group])  # type: ignore[list-item]
+    return group
+
+
+def _long_chain() -> BaseException:
+    error: BaseException = ValueError("first")
+    for _ in range(3000):
+        following = ValueError("following")
+        following.__cause__ = error
+        error = following
+    return error
+
+
+class _NoTruth(Exception):
+    def __bool__(self) -> bool:
+        raise RuntimeError("no truth")
+
+
+class _NoCause(Exception):
+    @property
+    def __cause__(self) -> Any:
+        raise RuntimeError("no cause")
+
+
+class _Falsy(Exception):
+    def __len__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (_in_a_circle, "ValueError"),
+        (_deep_group, "ExceptionGroup"),
+        (_long_chain, "ValueError"),
+        (_NoTruth, "_NoTruth"),
+        (_NoCause, "_NoCause"),
+        (_Falsy, "_Falsy"),
+    ],
+)
+async def test_an_error_of_any_kind_only_fails_its_batch(make: Any, name: str) -> None:
+    class Worker(WorkerEntrypoint):
+        async def queue(self, batch: Any, env: Any, ctx: Any) -> None:
+            raise make()
+
+    consumer = {"queue": "q", "max_retries": 1, "max_batch_timeout": 0}
+    async with Emulator({"main": Worker, "queues": {"consumers": [consumer]}}) as emulator:
+        start = emulator.now
+        await emulator.queues["q"].send("a")
+        await emulator.settle()
+
+        assert [one.outcome for one in emulator.queues["q"].deliveries] == ["retry", "dropped"]
+        assert emulator.now == start
+        (finding,) = emulator.findings
+        assert finding.code == "message_dropped"
+        assert name in finding.message
+        assert name in emulator.logs[0].text

@@ -587,6 +587,26 @@ def test_settle_may_end_exactly_at_its_limit() -> None:
     simulate(test)
 
 
+def test_settle_gives_up_on_what_never_ends_at_one_instant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No limit of virtual time helps where time does not move."""
+    monkeypatch.setattr("emulator.pump._ENDLESS", 20)
+
+    async def spins(times: int) -> None:
+        for _ in range(times):
+            await asyncio.sleep(0)
+
+    async def test(simulation: Simulation) -> None:
+        simulation.start(spins(15_000))
+        await simulation.settle()
+        simulation.start(spins(10**9))
+        with pytest.raises(NotSettled, match="20,000 things happen at one instant"):
+            await simulation.settle()
+
+    simulate(test)
+
+
 def test_run_until_something_that_never_happens_says_so() -> None:
     async def test(simulation: Simulation) -> None:
         with pytest.raises(NotSettled, match="nothing more can happen"):
