@@ -3,14 +3,16 @@
 Theory of operation
 ===================
 
-A stored message is in one of three places until it is gone:
+A stored message is in one of four places until it is gone:
 
     send, copy, dead letter, retry
         │ due later        │ due now
         ▼                  ▼
-     DELAYED ── due ──▶ WAITING ── take ──▶ IN_FLIGHT ── settle ──▶ retried (back to the top), or
-        │                  │                                        GONE: acknowledged,
-        └─ expire, purge ──┴──▶ GONE                                dead letter, dropped
+     DELAYED ── due ──▶ WAITING ── take ───▶ IN_FLIGHT ── settle ──▶ retried (back to the top), or
+        │                  │                                         GONE: acknowledged,
+        │                  └────── lease ──▶ LEASED ── release ──▶   dead letter, dropped
+        │                  │
+        └─ expire, purge ──┴──▶ GONE
 
 **Order.** The line is first in, first out by the instant a message became available; a retried one
 goes to its end (3.4). Of several that become available at one instant, the one that came to the
@@ -26,58 +28,77 @@ on it and then by a table (`verdict.py`, 2.10). Whatever is not acknowledged is 
 unless this was delivery number `max_retries` + 1: then it moves to the dead letter queue, in the
 same record, or is dropped (4.2 to 4.5). A lost result acknowledges nothing and asks for nothing.
 
+**Leases.** A pull consumer takes messages one by one: each is leased for a time, and a lease that
+runs out is a lost delivery, made again at once (5.6). Nothing happens by itself: a lease is over
+when `end_leases` is called, which `lease` does first; `lease_ends_at` tells when that is worth
+while. A lease that ran out acknowledges its message all the same (5.7). Unlike a batch, whose
+consumer is part of what went down, leases survive a restart: their pullers live elsewhere.
+
 **Records.** Every public verb first works out facts (who, when, where to), then hands them to
-`apply` as one record; `apply` consults no settings, so that records replay under changed ones.
-`_TRANSITIONS` is the whole vocabulary. Moving a due message into the line is no record: it follows
-from the instant of the next one, and `snapshot` does not tell the two places apart.
+`apply` as one record (`state.py`).
 
 Numbers such as 3.4 are the rules of the reference on Cloudflare Queues. Instants passed in must not
-go backwards. The containers that the transitions keep in step are in `line.py`.
+go backwards. The containers that the transitions keep in step are in `line.py`. This module is long
+because it is the whole list of verbs; what they have in common is elsewhere.
 """
 
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from emulator.errors import StateError
-from emulator.queues.line import DELAYED, IN_FLIGHT, Line, Message, delivery_of, pending_of
+from emulator.queues.leases import (
+    ENDED_LEASE,
+    UNKNOWN_LEASE,
+    DeliveryPausedError,
+    NoPullConsumerError,
+    check_delays,
+    check_pull,
+    is_leased,
+    lease_of,
+)
+from emulator.queues.line import Line
+from emulator.queues.message import DELAYED, delivery_of, pending_of
 from emulator.queues.model import (
     LOST,
+    Answered,
     Backlog,
     Batch,
     ConsumerRules,
     Counts,
-    Delivery,
     InFlight,
+    Leased,
     Outgoing,
     Pending,
+    Pulled,
     QueueRules,
     Recovered,
     Settled,
 )
-from emulator.queues.verdict import ACKED, after, judge
+from emulator.queues.state import State
+from emulator.queues.verdict import ACKED, after, again, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from emulator.queues.model import Duration, Instant, Outcome, Profile, Record, Result
+    from emulator.queues.message import Message
+    from emulator.queues.model import Duration, Instant, Profile, PullRules, Record, Result
     from emulator.queues.verdict import Fate
 
-    Arrange = Callable[[Sequence[Delivery]], Sequence[Delivery]]
+    Arrange = Callable[[int], Sequence[int] | None]
     Admit = Callable[[str, Sequence[Outgoing]], Sequence[Outgoing]]
 
-SNAPSHOT_VERSION: Final = 1
 MOST_CONCURRENT: Final = 250
 """How many batches of one queue the platform runs at once at most (3.1)."""
 
 # Stands in for a consumer that was removed while a batch was in flight: nothing is a last delivery.
 _NO_CONSUMER: Final = ConsumerRules(max_retries=sys.maxsize)
+_NO_RETRIES: Final[Mapping[str, Duration | None]] = MappingProxyType({})
 
 
-class Broker:
+class Broker(State):
     """All queues of one emulator: sends, deliveries, retries, dead letters, expiry.
 
     A queue that is named only as a dead letter queue exists too, with default settings (4.7).
@@ -94,8 +115,8 @@ class Broker:
     """
 
     def __init__(self, rules: Sequence[QueueRules], profile: Profile = "production") -> None:
+        super().__init__()
         self._profile: Profile = profile
-        self._queues: dict[str, Line] = {}
         self._records: list[Record] = []
         self.update(rules, 0)
 
@@ -104,7 +125,8 @@ class Broker:
     def send(self, queue: str, messages: Sequence[Outgoing], now: Instant) -> None:
         """Store messages, all or none, in the order given (1.10, 1.15).
 
-        In the `miniflare` profile a queue without a consumer drops them (3.10).
+        In the `miniflare` profile a queue without a consumer drops them (3.10); a pull consumer,
+        which Miniflare does not have, is one.
         """
         target = self._queue(queue)
         if self._drops(target):
@@ -129,8 +151,9 @@ class Broker:
         original = target.find(id)
         if original is None:
             return False
-        behind = original.attempts - (original.place == IN_FLIGHT)
-        due = after(max(now, original.available), delay)
+        stored = original.place <= DELAYED
+        behind = original.attempts - (not stored)
+        due = after(max(now, original.available) if stored else now, delay)
         self._commit(("copy", queue, now, target.next_seq, original.seq, behind, due))
         return True
 
@@ -148,9 +171,10 @@ class Broker:
         """Take the next batch, if one is ready.
 
         None while the queue is paused, has no consumer, or has as many batches in flight as
-        `concurrency` and the consumer's `max_concurrency` allow. `arrange` gets the messages about
-        to be taken and returns some or all of them in the order to deliver them in; the others stay
-        at the head of the line. `at_once` takes what is in line without waiting for a full batch.
+        `concurrency` and the consumer's `max_concurrency` allow. `arrange` gets the number of
+        messages about to be taken and returns positions among them, in the order to deliver them
+        in, or None for all as they are; the others stay at the head of the line. `at_once` takes
+        what is in line without waiting for a full batch.
         """
         self.expire(queue, now)
         ready = self.wake_at(queue, now, concurrency=concurrency)
@@ -161,9 +185,12 @@ class Broker:
         first = source.head(consumer.max_batch_size)
         if not first:
             return None
-        seqs = [m.seq for m in first] if arrange is None else _arranged(first, arrange)
-        if not seqs:
-            return None
+        chosen = None if arrange is None else arrange(len(first))
+        if chosen is not None:
+            first = _picked(first, chosen)
+            if not first:
+                return None
+        seqs = [message.seq for message in first]
         number = source.next_number
         self._commit(("take", queue, now, number, seqs))
         taken = source.in_flight[number].messages
@@ -201,20 +228,102 @@ class Broker:
         source.promote(now)
         return source.ready_at(consumer, allowed, now)
 
+    # Messages that a puller fetches.
+
+    def lease(
+        self,
+        queue: str,
+        now: Instant,
+        *,
+        size: int | None = None,
+        visibility_timeout: Duration | None = None,
+        admit: Admit | None = None,
+    ) -> Pulled:
+        """Lease the first messages in line, at most `size`; without waiting for any (5.2).
+
+        Raises `NoPullConsumerError` and `DeliveryPausedError` (5.8), and `ValueError` for a size or
+        timeout out of range. `admit` is what it is for `settle`.
+        """
+        source = self._queue(queue)
+        pull = source.rules.pull
+        if pull is None:
+            raise NoPullConsumerError(f"queue {queue!r} has no pull consumer")
+        size = pull.batch_size if size is None else size
+        timeout = pull.visibility_timeout if visibility_timeout is None else visibility_timeout
+        check_pull(size, timeout)
+        if source.paused:
+            raise DeliveryPausedError(f"the deliveries of queue {queue!r} are paused")
+        ran_out = self.end_leases(queue, now, admit=admit)
+        self.expire(queue, now)
+        source.promote(now)
+        messages = source.head(size)
+        if messages:
+            self._commit(("lease", queue, now, now + timeout, [m.seq for m in messages]))
+        return Pulled(tuple(_leased(queue, messages)), source.backlog(), ran_out)
+
+    def acknowledge(
+        self,
+        queue: str,
+        now: Instant,
+        *,
+        acks: Iterable[str] = (),
+        retries: Mapping[str, Duration | None] = _NO_RETRIES,
+        admit: Admit | None = None,
+    ) -> Answered:
+        """Take a puller's answers: leases of messages that are done, and of those to try again.
+
+        `retries` has the delay asked for, None for the consumer's `retry_delay`; as after a push,
+        the last delivery is not repeated (4.2, 4.3). A lease acknowledges its message also after it
+        ran out, whoever has the message now, and once more after that (5.7); it asks for a retry
+        only until it ends. An ack counts before a retry of the same message. Raises `ValueError`
+        for a delay out of range, and then takes nothing. `admit` is what it is for `settle`.
+        """
+        check_delays(retries.values())
+        source = self._queue(queue)
+        warnings: dict[str, str] = {}
+        acked = self._messages_of(source, dict.fromkeys(acks), warnings)
+        messages = {message.seq: message for message in acked.values() if message is not None}
+        fates = [ACKED] * len(messages)
+        retry_count = 0
+        for lease, message in self._messages_of(source, retries, warnings).items():
+            held = message is not None and is_leased(message) and message.seq not in messages
+            if message is None or not held or lease_of(queue, message) != lease:
+                warnings[lease] = ENDED_LEASE
+                continue
+            retry_count += 1
+            messages[message.seq] = message
+            fates.append(again(_consumer_of(source), message, "retry", now, retries[lease]))
+        settled = self._release(queue, list(messages.values()), fates, now, admit)
+        return Answered(len(acked), retry_count, warnings, settled)
+
+    def lease_ends_at(self, queue: str) -> Instant | None:
+        """When the next lease of the queue runs out."""
+        return self._queue(queue).leases.next_end()
+
+    def end_leases(self, queue: str, now: Instant, *, admit: Admit | None = None) -> list[Settled]:
+        """End the leases that have run out, in order of that.
+
+        Their messages are available again at once, or dead letters or dropped if that was their
+        last delivery (5.6). `admit` is what it is for `settle`.
+        """
+        source = self._queue(queue)
+        messages = source.leases.over(now)
+        consumer = _consumer_of(source)
+        fates = [again(consumer, message, "lost", now, 0) for message in messages]
+        return self._release(queue, messages, fates, now, admit)
+
     # Messages that leave otherwise.
 
     def expires_at(self, queue: str) -> Instant | None:
-        """When the oldest message that is not in flight expires (3.9)."""
+        """When the oldest message that is neither in flight nor leased expires (3.9)."""
         source = self._queue(queue)
-        for message in source.ages:
-            if message.place <= DELAYED:
-                return message.entered + source.rules.retention
-        return None
+        oldest = source.ages.oldest()
+        return None if oldest is None else oldest.entered + source.rules.retention
 
     def expire(self, queue: str, now: Instant) -> list[Pending]:
         """Delete what has been in the queue for its retention, delayed or paused or not (3.9).
 
-        Messages in flight stay; one that comes back too old expires then.
+        Messages in flight and leased ones stay; one that comes back too old expires then.
         """
         aged = self._queue(queue).aged(now)
         if aged:
@@ -222,14 +331,17 @@ class Broker:
         return [pending_of(message) for message in aged]
 
     def purge(self, queue: str, now: Instant) -> list[Pending]:
-        """Delete all that waits or is delayed; what is in flight goes on (6.2)."""
+        """Delete all that waits or is delayed; what is in flight or leased goes on (6.2)."""
         purged = self.pending(queue)
         if purged:
             self._commit(("purge", queue, now))
         return purged
 
     def pause(self, queue: str, now: Instant) -> None:
-        """Stop deliveries; sends are accepted, messages age, batches in flight finish (6.1)."""
+        """Stop deliveries and leases (6.1).
+
+        Sends are accepted, messages age, batches in flight finish and so do leases.
+        """
         if not self._queue(queue).paused:
             self._commit(("pause", queue, now, True))
 
@@ -274,6 +386,10 @@ class Broker:
             for number, (started, messages) in self._queue(queue).in_flight.items()
         ]
 
+    def leases(self, queue: str) -> list[Leased]:
+        """What pullers hold, in order of running out."""
+        return _leased(queue, self._queue(queue).leases)
+
     # Settings and durability.
 
     def update(self, rules: Sequence[QueueRules], now: Instant) -> None:
@@ -283,7 +399,7 @@ class Broker:
         """
         named = {item.name: item for item in rules}
         for name, queue in self._queues.items():
-            item = named.get(name, replace(queue.rules, consumer=None))
+            item = named.get(name, replace(queue.rules, consumer=None, pull=None))
             changed = item.paused != queue.rules.paused
             queue.rules = item
             if changed and queue.held is not None:
@@ -291,39 +407,14 @@ class Broker:
         for name, item in named.items():
             self._queues.setdefault(name, Line(item))
         for item in rules:
-            if item.consumer is not None and item.consumer.dead_letter_queue is not None:
-                self._open(item.consumer.dead_letter_queue)
+            consumer = item.consumer or item.pull
+            if consumer is not None and consumer.dead_letter_queue is not None:
+                self._open(consumer.dead_letter_queue)
 
     def take_records(self) -> list[Record]:
         """The records of all changes since the last call."""
         records, self._records = self._records, []
         return records
-
-    def apply(self, record: Record) -> None:
-        """Make the change that a record describes; every change of state goes through here."""
-        _TRANSITIONS[record[0]](self, *record[1:])
-
-    def replay(self, records: Iterable[Record]) -> None:
-        """Apply stored records; raises `StateError` for one that does not fit."""
-        for index, record in enumerate(records):
-            with _fitting(f"record {index} ({record[0] if record else 'empty'})"):
-                self.apply(record)
-
-    def snapshot(self) -> Record:
-        """The whole state, without the settings; equal states give equal snapshots."""
-        return [SNAPSHOT_VERSION, [queue.dump() for queue in self._queues.values()]]
-
-    def restore(self, snapshot: Record) -> None:
-        """Take over a snapshot's state, in a broker that has none yet; raises `StateError`."""
-        with _fitting("the snapshot"):
-            version, *rest = snapshot
-            if version > SNAPSHOT_VERSION:
-                raise StateError(
-                    f"the snapshot of the queues has version {version}, this release reads up to"
-                    f" {SNAPSHOT_VERSION}: use the release that wrote it, or start with a new state"
-                )
-            for dumped in rest[0]:
-                self._open(dumped[0]).load(dumped)
 
     def recover(self, now: Instant) -> list[Recovered]:
         """Settle as lost whatever was in flight when the platform itself went down."""
@@ -342,15 +433,29 @@ class Broker:
             raise KeyError(f"there is no queue {name!r}; there are: {known}")
         return queue
 
-    def _open(self, name: str) -> Line:
-        return self._queues.get(name) or self._queues.setdefault(name, Line(QueueRules(name)))
+    def _messages_of(
+        self, source: Line, leases: Iterable[str], warnings: dict[str, str]
+    ) -> dict[str, Message | None]:
+        """The message of each lease, None for one that no lease reaches any more."""
+        found = {}
+        for lease in leases:
+            try:
+                seq, message = source.leases.message_of(source.rules.name, lease)
+            except ValueError:
+                warnings[lease] = UNKNOWN_LEASE
+                continue
+            if 0 < seq < source.next_seq:
+                found[lease] = message
+            else:
+                warnings[lease] = UNKNOWN_LEASE
+        return found
 
     def _commit(self, record: Record) -> None:
         self.apply(record)
         self._records.append(record)
 
     def _drops(self, queue: Line) -> bool:
-        return self._profile == "miniflare" and queue.rules.consumer is None
+        return self._profile == "miniflare" and _consumer_of(queue) is _NO_CONSUMER
 
     def _settle(
         self,
@@ -364,23 +469,32 @@ class Broker:
         if number not in queue.in_flight:
             raise KeyError(f"batch {number} of queue {name!r} is not in flight")
         messages = queue.in_flight[number].messages
-        consumer = queue.rules.consumer or _NO_CONSUMER
+        consumer = _consumer_of(queue)
         fates = judge(self._profile, consumer, messages, result, now)
         grave = self._bury(consumer, messages, fates, now, admit)
-        others = [
-            (message.seq, *fate)
-            for message, fate in zip(messages, fates, strict=True)
-            if fate is not ACKED
-        ]
-        self._commit(("settle", name, now, number, others, *grave))
-        return [
-            Settled(m.seq, m.id, m.attempts, outcome, due, m.body, m.content_type, m.timestamp)
-            for m, (outcome, due) in zip(messages, fates, strict=True)
-        ]
+        self._commit(("settle", name, now, number, _others(messages, fates), *grave))
+        return _settled(messages, fates)
+
+    def _release(
+        self,
+        name: str,
+        messages: list[Message],
+        fates: list[Fate],
+        now: Instant,
+        admit: Admit | None,
+    ) -> list[Settled]:
+        """End leases, and acknowledge what once was leased."""
+        if not messages:
+            return []
+        grave = self._bury(_consumer_of(self._queue(name)), messages, fates, now, admit)
+        acked = [m.seq for m, fate in zip(messages, fates, strict=True) if fate is ACKED]
+        settled = _settled(messages, fates)
+        self._commit(("release", name, now, acked, _others(messages, fates), *grave))
+        return settled
 
     def _bury(
         self,
-        consumer: ConsumerRules,
+        consumer: ConsumerRules | PullRules,
         messages: list[Message],
         fates: list[Fate],
         now: Instant,
@@ -409,113 +523,34 @@ class Broker:
                     fates[index] = ("dead_letter", after(now, delay))
         return name, grave.next_seq
 
-    # Transitions.
 
-    def _sent(
-        self, name: str, at: Instant, first: int, items: list[tuple[str, bytes, str, Instant]]
-    ) -> None:
-        messages = [
-            Message(seq, id, body, content_type, at, 0, due, at)
-            for seq, (id, body, content_type, due) in enumerate(items, first)
-        ]
-        self._open(name).enter(messages, at)
-
-    def _vanished(self, name: str, at: Instant, count: int) -> None:
-        queue = self._open(name)
-        queue.entered += count
-        queue.dropped += count
-
-    def _copied(
-        self, name: str, at: Instant, seq: int, original: int, attempts: int, due: Instant
-    ) -> None:
-        queue = self._open(name)
-        (m,) = (message for message in queue.ages if message.seq == original)
-        copy = Message(seq, m.id, m.body, m.content_type, m.timestamp, attempts, due, at, True)
-        queue.enter([copy], at)
-
-    def _taken(self, name: str, at: Instant, number: int, seqs: list[int]) -> None:
-        self._open(name).take(number, seqs, at)
-
-    def _settled(
-        self,
-        name: str,
-        at: Instant,
-        number: int,
-        others: list[tuple[int, Outcome, Instant]],
-        grave: str | None,
-        first: int,
-    ) -> None:
-        queue = self._open(name)
-        messages = queue.land(number, at)
-        queue.acked += len(messages) - len(others)
-        back, dead = [], []
-        by_seq = {message.seq: message for message in messages} if others else {}
-        for seq, outcome, due in others:
-            message = by_seq[seq]
-            if outcome == "dropped":
-                queue.dropped += 1
-            elif outcome == "dead_letter":
-                dead.append((message, due))
-            else:
-                message.available = due
-                back.append(message)
-        queue.dead_lettered += len(dead)
-        if back:
-            queue.put(back, at)
-        queue.trim()
-        if grave is not None:
-            self._buried(grave, at, first, dead)
-
-    def _buried(
-        self, name: str, at: Instant, first: int, dead: list[tuple[Message, Instant]]
-    ) -> None:
-        entering = [(message, due) for message, due in dead if due is not None]
-        self._vanished(name, at, len(dead) - len(entering))
-        messages = [
-            Message(seq, m.id, m.body, m.content_type, m.timestamp, 0, due, at)
-            for seq, (m, due) in enumerate(entering, first)
-        ]
-        self._open(name).enter(messages, at)
-
-    def _expired(self, name: str, at: Instant, seqs: list[int]) -> None:
-        queue = self._open(name)
-        queue.promote(at)
-        queue.expired += len(seqs)
-        queue.remove(set(seqs))
-
-    def _purged(self, name: str, at: Instant) -> None:
-        self._open(name).clear()
-
-    def _paused(self, name: str, at: Instant, held: bool | None) -> None:
-        self._open(name).held = held
+def _picked(first: list[Message], chosen: Sequence[int]) -> list[Message]:
+    if len(set(chosen)) < len(chosen) or not set(range(len(first))).issuperset(chosen):
+        raise ValueError("`arrange` must return positions of messages, each at most once")
+    return [first[position] for position in chosen]
 
 
-_TRANSITIONS: Final[Mapping[str, Callable[..., None]]] = {
-    "send": Broker._sent,
-    "vanish": Broker._vanished,
-    "copy": Broker._copied,
-    "take": Broker._taken,
-    "settle": Broker._settled,
-    "expire": Broker._expired,
-    "purge": Broker._purged,
-    "pause": Broker._paused,
-}
+def _leased(queue: str, messages: Iterable[Message]) -> list[Leased]:
+    return [
+        Leased(lease_of(queue, message), message.available, delivery_of(message, message.attempts))
+        for message in messages
+    ]
 
 
-def _arranged(first: list[Message], arrange: Arrange) -> list[int]:
-    offered = [delivery_of(message, message.attempts + 1) for message in first]
-    chosen = [delivery.seq for delivery in arrange(offered)]
-    if len(set(chosen)) < len(chosen) or not {m.seq for m in first}.issuperset(chosen):
-        raise ValueError("`arrange` must return messages it was given, each at most once")
-    return chosen
+def _consumer_of(queue: Line) -> ConsumerRules | PullRules:
+    return queue.rules.pull or queue.rules.consumer or _NO_CONSUMER
 
 
-@contextmanager
-def _fitting(what: str) -> Iterator[None]:
-    try:
-        yield
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise StateError(
-            f"{what} of the queues does not fit: the state is damaged, or a newer release wrote it"
-            f" ({error!r})"
-        ) from error
+def _others(messages: list[Message], fates: list[Fate]) -> list[Record]:
+    return [
+        (message.seq, *fate)
+        for message, fate in zip(messages, fates, strict=True)
+        if fate is not ACKED
+    ]
+
+
+def _settled(messages: list[Message], fates: list[Fate]) -> list[Settled]:
+    return [
+        Settled(m.seq, m.id, m.attempts, outcome, due, m.body, m.content_type, m.timestamp)
+        for m, (outcome, due) in zip(messages, fates, strict=True)
+    ]

@@ -8,53 +8,28 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import islice
+from itertools import chain, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from emulator.queues.model import Backlog, Counts, Delivery, Pending, QueueRules
+from emulator.queues.ages import Ages, in_order
+from emulator.queues.leases import Leases
+from emulator.queues.message import (
+    DELAYED,
+    GONE,
+    IN_FLIGHT,
+    LEASED,
+    SET_ASIDE,
+    WAITING,
+    Message,
+    stored_of,
+)
+from emulator.queues.model import Backlog, Counts, QueueRules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from emulator.queues.model import ConsumerRules, Instant, Record
-
-# The places of a message.
-WAITING, DELAYED, IN_FLIGHT, GONE = range(4)
-
-# How many gone messages are not worth letting go of.
-_SLACK: Final = 64
-
-
-@dataclass(slots=True, eq=False)
-class Message:
-    """A stored message; `attempts` counts deliveries, `available` is when it joins the line."""
-
-    seq: int
-    id: str
-    body: bytes
-    content_type: str
-    timestamp: Instant
-    attempts: int
-    available: Instant
-    entered: Instant
-    is_copy: bool = False
-    place: int = DELAYED
-
-
-_visible = attrgetter(*Pending._fields[:-1], "available")
-_stored_of = attrgetter(*Pending._fields[:-1], "available", "entered", "is_copy")
-
-
-def pending_of(message: Message) -> Pending:
-    """The message as those who look see it."""
-    return Pending(*_visible(message))
-
-
-def delivery_of(message: Message, attempts: int) -> Delivery:
-    """The message as its consumer gets it."""
-    m = message
-    return Delivery(m.seq, m.id, m.body, m.content_type, m.timestamp, attempts)
 
 
 class Flight(NamedTuple):
@@ -70,7 +45,8 @@ class Line:
 
     `waiting` is the line; an expired message stays in it, GONE, until it is met. `delayed` holds
     messages by due time and `dues` is a heap of these times, some of which may have no messages
-    left. `ages` is everything in order of entry, which retention counts from.
+    left. `ages` is everything in order of entry, which retention counts from. `flying` counts what
+    is in anybody's hands, in flight or leased.
     """
 
     rules: QueueRules
@@ -84,7 +60,8 @@ class Line:
     hidden: int = 0
     in_flight: dict[int, Flight] = field(default_factory=dict)
     flying: int = 0
-    ages: deque[Message] = field(default_factory=deque)
+    leases: Leases = field(default_factory=Leases)
+    ages: Ages = field(default_factory=Ages)
 
     next_seq: int = 1
     next_number: int = 1
@@ -170,20 +147,30 @@ class Line:
 
     def take(self, number: int, seqs: Sequence[int], now: Instant) -> None:
         """Move these messages from the line into a flight."""
+        messages = self._depart(seqs, IN_FLIGHT, now)
+        if self.leases.lent:  # A queue may have had another consumer.
+            self.leases.forget(messages)
+        self.in_flight[number] = Flight(now, messages)
+        self.next_number = number + 1
+        self.taken = now
+
+    def lend(self, seqs: Sequence[int], until: Instant, now: Instant) -> None:
+        """Move these messages from the line into the hands of a puller."""
+        self.leases.add(self._depart(seqs, LEASED, now), until)
+
+    def _depart(self, seqs: Sequence[int], place: int, now: Instant) -> list[Message]:
         self.promote(now)
         messages = self._pull(seqs)
         size = 0
         for message in messages:
-            message.place = IN_FLIGHT
+            message.place = place
             message.attempts += 1
             size += len(message.body)
         self.visible -= len(messages)
         self.visible_bytes -= size
         self.flying += len(messages)
         self.delivered += len(messages)
-        self.in_flight[number] = Flight(now, messages)
-        self.next_number = number + 1
-        self.taken = now
+        return messages
 
     def _pull(self, seqs: Sequence[int]) -> list[Message]:
         popleft = self.waiting.popleft
@@ -213,59 +200,66 @@ class Line:
         self.flying -= len(messages)
         return messages
 
+    def reclaim(self, seq: int, *, stays: bool) -> Message:
+        """End the lease of a message, which is gone unless it stays and is put back."""
+        message = self.leases.end(seq)
+        self.flying -= 1
+        if not stays:
+            message.place = GONE
+            self.leases.forget([message])
+        elif message.place == SET_ASIDE:
+            self.ages.put_back(message)
+        return message
+
+    def acknowledge(self, seqs: Sequence[int]) -> None:
+        """Forget messages that were leased once, wherever they are now (5.7)."""
+        stored = []
+        for seq in seqs:
+            message = self.leases.lent[seq]
+            if message.place <= DELAYED:
+                stored.append(message)
+            else:
+                self.reclaim(seq, stays=False)
+        self.acked += len(seqs)
+        self.forget(stored)
+
     # Leaving without a delivery.
 
     def aged(self, now: Instant) -> list[Message]:
-        """The messages whose retention is over, those in flight left out."""
-        entered = now - self.rules.retention
-        found = []
-        for message in self.ages:
-            if message.entered > entered:
-                break
-            if message.place <= DELAYED:
-                found.append(message)
-        return found
+        """The messages whose retention is over, those in anybody's hands left out."""
+        return self.ages.entered_by(now - self.rules.retention)
 
-    def remove(self, seqs: set[int]) -> None:
-        """Forget these messages, which are among the oldest."""
+    def forget(self, messages: list[Message]) -> None:
+        """Let these messages go, which are waiting or delayed."""
         dues: dict[Instant, None] = {}
-        left = len(seqs)
-        for message in self.ages if left else ():
-            if message.seq in seqs:
-                if message.place == WAITING:
-                    self.visible -= 1
-                    self.visible_bytes -= len(message.body)
-                else:
-                    self.hidden -= 1
-                    dues[message.available] = None
-                message.place = GONE
-                left -= 1
-                if not left:
-                    break
-        if left:
-            raise ValueError(f"{left} of the messages {sorted(seqs)} are not stored")
+        for message in messages:
+            if message.place == WAITING:
+                self.visible -= 1
+                self.visible_bytes -= len(message.body)
+            else:
+                self.hidden -= 1
+                dues[message.available] = None
+            message.place = GONE
         for due in dues:
             together = [message for message in self.delayed.pop(due) if message.place != GONE]
             if together:
                 self.delayed[due] = together
+        self.leases.forget(messages)
         self.trim()
 
     def clear(self) -> None:
-        """Forget everything but what is in flight."""
+        """Forget everything but what is in anybody's hands."""
         self.purged += self.visible + self.hidden
+        self.leases.forget(list(self.stored()))
+        self.ages.clear()
         self.waiting.clear()
         self.delayed.clear()
         self.dues.clear()
         self.visible = self.visible_bytes = self.hidden = 0
-        self.ages = deque(message for message in self.ages if message.place == IN_FLIGHT)
 
     def trim(self) -> None:
-        """Let go of messages that are gone: the first ones, or all when they are the most."""
-        ages = self.ages
-        while ages and ages[0].place == GONE:
-            ages.popleft()
-        if len(ages) > 2 * (self.visible + self.hidden + self.flying) + _SLACK:
-            self.ages = deque(message for message in ages if message.place != GONE)
+        """Let go of messages that are gone."""
+        self.ages.trim(self.visible + self.hidden + self.flying)
         while self.waiting and self.waiting[0].place == GONE:
             self.waiting.popleft()
 
@@ -293,13 +287,8 @@ class Line:
 
     def _coming(self) -> Iterator[Instant]:
         """The due times of delayed messages in order, reading no more of the heap than asked."""
-        dues, last = self.dues, None
-        ahead = [(dues[0], 0)] if dues else []
-        while ahead:
-            due, index = heappop(ahead)
-            for child in (2 * index + 1, 2 * index + 2):
-                if child < len(dues):
-                    heappush(ahead, (dues[child], child))
+        last = None
+        for due in in_order(self.dues):
             if due != last and due in self.delayed:
                 last = due
                 yield due
@@ -315,13 +304,18 @@ class Line:
         for due in sorted(self.delayed):
             yield from self.delayed[due]
 
+    def everything(self) -> Iterator[Message]:
+        """What is stored or in anybody's hands, in no order that means anything."""
+        flights = (flight.messages for flight in self.in_flight.values())
+        return chain(self.stored(), *flights, self.leases)
+
     def find(self, id: str) -> Message | None:
-        """The stored message of this id that entered last, copies being second choice.
+        """The message of this id that entered last, copies being second choice.
 
         A scan, which is for faults good enough.
         """
-        newest_first = [m for m in reversed(self.ages) if m.id == id and m.place != GONE]
-        return min(newest_first, key=attrgetter("is_copy"), default=None)
+        here = [message for message in self.everything() if message.id == id]
+        return min(here, key=lambda message: (message.is_copy, -message.seq), default=None)
 
     def counts(self) -> Counts:
         """How many messages met which end."""
@@ -339,17 +333,19 @@ class Line:
             self.taken,
             [list(item) for item in sorted(self.freed.items())],
             list(self.counts()),
-            [list(_stored_of(message)) for message in self.stored()],
+            [list(stored_of(message)) for message in self.stored()],
             [
-                [number, started, [list(_stored_of(message)) for message in messages]]
+                [number, started, [list(stored_of(message)) for message in messages]]
                 for number, (started, messages) in self.in_flight.items()
             ],
+            [list(stored_of(message)) for message in self.leases],
+            self.leases.returned(),
         ]
 
     def load(self, dumped: Record) -> None:
         """Take over a state that `dump` gave."""
         _, self.held, self.next_seq, self.next_number, self.taken, *rest = dumped
-        freed, counts, stored, flights = rest
+        freed, counts, stored, flights, leased, returned = rest
         self.freed = dict(freed)
         for name, count in zip(Counts._fields, counts, strict=True):
             setattr(self, name, count)
@@ -357,11 +353,20 @@ class Line:
         # All as delayed: the next instant the queue hears of lines up what is due.
         for message in messages:
             self.hold(message)
+        self.leases.remember(messages, returned)
         for number, started, items in flights:
-            flying = [Message(*item) for item in items]
-            for message in flying:
+            self.in_flight[number] = Flight(started, [Message(*item) for item in items])
+        for item in leased:
+            message = Message(*item)
+            self.leases.add([message], message.available)
+        self._hand_out()
+        self.ages = Ages(sorted(self.everything(), key=attrgetter("seq")))
+
+    def _hand_out(self) -> None:
+        for flight in self.in_flight.values():
+            for message in flight.messages:
                 message.place = IN_FLIGHT
-            self.in_flight[number] = Flight(started, flying)
-            self.flying += len(flying)
-            messages += flying
-        self.ages = deque(sorted(messages, key=attrgetter("seq")))
+            self.flying += len(flight.messages)
+        for message in self.leases:
+            message.place = LEASED
+            self.flying += 1

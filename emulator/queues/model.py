@@ -1,8 +1,8 @@
 """What goes into the broker and what comes out of it.
 
-    rules       QueueRules, ConsumerRules       how a queue and its consumer are set up
-    input       Outgoing, Result                a message to store, how a consumer's run went
-    output      Delivery, Batch, Settled, …     what to hand to a consumer, what became of it
+    rules       QueueRules, ConsumerRules, PullRules    how a queue and its consumer are set up
+    input       Outgoing, Result                        a message to store, how a run went
+    output      Delivery, Batch, Pulled, Settled, …     what to hand out, what became of it
 
 All of it is immutable. Instants and durations are integers, in microseconds; an instant counts
 from the Unix epoch.
@@ -22,8 +22,8 @@ Profile: TypeAlias = Literal["production", "miniflare"]
 Outcome: TypeAlias = Literal["ack", "retry", "dead_letter", "dropped", "lost"]
 """What became of one delivery.
 
-`lost` is a delivery whose result never arrived and which is made again; a lost *last* delivery is
-`dead_letter` or `dropped`, as any other last one.
+`lost` is a delivery whose result never arrived, such as a lease that ran out, and which is made
+again; a lost *last* delivery is `dead_letter` or `dropped`, as any other last one.
 """
 
 Record: TypeAlias = Sequence[Any]
@@ -32,6 +32,7 @@ Record: TypeAlias = Sequence[Any]
 `Any`, because the kind decides what follows; the broker's transition of that kind declares it.
 """
 
+MILLISECOND: Final = 1_000
 SECOND: Final = 1_000_000
 DEFAULT_RETENTION: Final = 345_600 * SECOND
 """How long a queue keeps a message unless told otherwise: four days (3.9)."""
@@ -53,14 +54,38 @@ class ConsumerRules:
 
 
 @dataclass(frozen=True, slots=True)
+class PullRules:
+    """The settings of a pull consumer (3.1, 5.2); the first and the last are what a pull asks for
+    unless it says otherwise."""
+
+    batch_size: int = 5
+    max_retries: int = 3
+    retry_delay: Duration = 0
+    dead_letter_queue: str | None = None
+    visibility_timeout: Duration = 30 * SECOND
+
+
+@dataclass(frozen=True, slots=True)
 class QueueRules:
-    """The settings of a queue; without a consumer its messages wait until they expire."""
+    """The settings of a queue; without a consumer its messages wait until they expire.
+
+    `consumer` is pushed to, `pull` pulls; a queue that is given both is refused with a
+    `ValueError` (4.8).
+    """
 
     name: str
     delivery_delay: Duration = 0
     retention: Duration = DEFAULT_RETENTION
     paused: bool = False
     consumer: ConsumerRules | None = None
+    pull: PullRules | None = None
+
+    def __post_init__(self) -> None:
+        if self.consumer is not None and self.pull is not None:
+            raise ValueError(
+                f"queue {self.name!r} has a push consumer and a pull consumer, and a queue can have"
+                " only one consumer: remove one of them"
+            )
 
 
 class Outgoing(NamedTuple):
@@ -119,8 +144,16 @@ class InFlight(NamedTuple):
     messages: tuple[Delivery, ...]
 
 
+class Leased(NamedTuple):
+    """A message that a puller holds until `until`; `lease` is what it answers with."""
+
+    lease: str
+    until: Instant
+    message: Delivery
+
+
 class Pending(NamedTuple):
-    """A stored message that is not in flight.
+    """A stored message that is neither in flight nor leased.
 
     `attempts` is the number of deliveries so far, `due` when it becomes, or became, available.
     """
@@ -172,6 +205,31 @@ class Settled(NamedTuple):
     timestamp: Instant
 
 
+class Pulled(NamedTuple):
+    """What a pull got; `backlog` is what remained after that.
+
+    `ran_out` tells of leases that nobody had noticed to be over, and which the pull ended first.
+    """
+
+    messages: tuple[Leased, ...]
+    backlog: Backlog
+    ran_out: list[Settled]
+
+
+class Answered(NamedTuple):
+    """What became of a puller's acknowledgements and retries (5.7).
+
+    `ack_count` and `retry_count` are the leases that were accepted as such; `warnings` has the
+    others, each with the reason. `settled` tells of the messages, one for each that was still
+    there.
+    """
+
+    ack_count: int
+    retry_count: int
+    warnings: dict[str, str]
+    settled: list[Settled]
+
+
 class Recovered(NamedTuple):
     """A batch that was in flight when the platform itself went down, settled as lost."""
 
@@ -183,7 +241,8 @@ class Recovered(NamedTuple):
 class Counts(NamedTuple):
     """How many messages of a queue met each end, and on how many deliveries.
 
-    `entered` = `acked` + `dead_lettered` + `dropped` + `expired` + `purged` + those still stored.
+    `entered` = `acked` + `dead_lettered` + `dropped` + `expired` + `purged` + those still stored,
+    in flight and leased ones included. A lease is a delivery.
     `dropped` are those that ran out of retries without a dead letter queue, and those a queue never
     stored although they had arrived.
     """

@@ -145,12 +145,18 @@ class Queues:
         """Queues that messages were sent to and that nobody consumes; dead letter queues, which
         tests look into, are not counted."""
         graves = {
-            rules.consumer.dead_letter_queue for rules in self._rules if rules.consumer is not None
+            consumer.dead_letter_queue
+            for rules in self._rules
+            for consumer in (rules.consumer, rules.pull)
+            if consumer is not None
         }
         return [
             queue
             for queue in self.broker.queues
-            if queue not in self.consumers and queue not in graves and self.broker.pending(queue)
+            if queue not in self.consumers
+            and self.broker.rules(queue).pull is None
+            and queue not in graves
+            and self.broker.pending(queue)
         ]
 
     def _describe_pending(self) -> list[str]:

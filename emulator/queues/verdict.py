@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from emulator.queues.model import LOST, ConsumerRules
+from emulator.queues.model import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from emulator.queues.line import Message
-    from emulator.queues.model import Duration, Instant, Outcome, Profile, Result
+    from emulator.queues.message import Message
+    from emulator.queues.model import (
+        ConsumerRules,
+        Duration,
+        Instant,
+        Outcome,
+        Profile,
+        PullRules,
+        Result,
+    )
 
     Fate = tuple[Outcome, Instant | None]
 
@@ -28,14 +36,14 @@ ACKED: Final[Fate] = ("ack", None)
 
 def judge(
     profile: Profile,
-    consumer: ConsumerRules,
+    consumer: ConsumerRules | PullRules,
     messages: list[Message],
     result: Result | None,
     now: Instant,
 ) -> list[Fate]:
     """What becomes of each message, and when it is due again; dead letters get None (2.10)."""
     if result is LOST:
-        return [_again(consumer, message, "lost", now) for message in messages]
+        return [again(consumer, message, "lost", now) for message in messages]
     rows = _REST[profile]
     rest = next((acked for condition, acked in rows if getattr(result, condition)), False)
     retries, whole = result.retries, result.retry_batch_delay
@@ -45,7 +53,7 @@ def judge(
     return [
         ACKED
         if message.id in acks or (rest and message.id not in retries)
-        else _again(consumer, message, "retry", now, retries.get(message.id), whole)
+        else again(consumer, message, "retry", now, retries.get(message.id), whole)
         for message in messages
     ]
 
@@ -55,8 +63,8 @@ def after(now: Instant, delay: Duration) -> Instant:
     return now + delay if delay > 0 else now
 
 
-def _again(
-    consumer: ConsumerRules,
+def again(
+    consumer: ConsumerRules | PullRules,
     message: Message,
     outcome: Outcome,
     now: Instant,

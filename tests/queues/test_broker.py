@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from types import FrameType
 
-    from emulator.queues.model import Delivery, Duration, Instant
+    from emulator.queues.model import Duration, Instant
 
 T0 = 1_767_225_600 * SECOND
 """When everything starts: 2026-01-01T00:00:00Z."""
@@ -785,6 +785,35 @@ def test_message_is_delivered_once_more_than_max_retries(retries: int, profile: 
     assert broker.counts("q") == Counts(1, retries + 1, 0, 0, 1, 0, 0)
 
 
+def test_retries_change_nothing_but_the_attempts() -> None:
+    """2.4, 2.5, 4.1: id, timestamp and body are those sent, at every delivery."""
+    broker = make(max_batch_timeout=0, max_retries=2, retry_delay=7 * SECOND)
+    send(broker, "a", at(0), delay=3 * SECOND)
+    for attempt, now in ((1, 3), (2, 10), (3, 17)):
+        batch = arrives(broker, at(now), at(now), f"a#{attempt}")
+        assert batch.messages[0][1:] == ("a", b"body of a", "text", at(0), attempt)
+        broker.settle(batch, EXCEPTION, at(now))
+
+
+def test_dead_letter_moves_right_after_the_last_failure() -> None:
+    """4.2, 4.3: the messages around it go on; recorded as queue_dlq_mixed."""
+    broker = make(
+        eager("d"),
+        max_batch_timeout=0,
+        max_retries=1,
+        retry_delay=60 * SECOND,
+        dead_letter_queue="d",
+    )
+    send(broker, "ab", at(0))
+    broker.settle(take(broker, at(0)), EXCEPTION, at(0))
+    assert broker.pending("d") == []
+    batch = arrives(broker, at(0), at(60), "a#2", "b#2")
+    settled = broker.settle(batch, Result(retries={B: None}), at(61))
+    assert outcomes(settled) == {A: "ack", B: "dead_letter"}
+    arrives(broker, at(61), at(61), "b#1", queue="d")
+    assert broker.wake_at("q", at(61)) is None
+
+
 def test_retries_come_retry_delay_apart() -> None:
     """4.2. Scenario 27."""
     broker = make(max_batch_timeout=0, max_retries=2, retry_delay=5 * SECOND)
@@ -956,6 +985,34 @@ def test_paused_queue_accepts_but_does_not_deliver() -> None:
     arrives(broker, at(5), at(5), "b#1", "a#2")
 
 
+def test_what_became_due_during_a_pause_is_delivered_when_it_ends() -> None:
+    """6.1: its time in the line counts from when it was due, paused or not."""
+    broker = make(max_batch_size=9, max_batch_timeout=5 * SECOND)
+    broker.pause("q", at(0))
+    send(broker, "a", at(0), delay=10 * SECOND)
+    send(broker, "b", at(0), delay=16 * SECOND)
+    assert broker.wake_at("q", at(14)) is None
+    broker.resume("q", at(14))
+    arrives(broker, at(14), at(15), "a#1")
+    broker.pause("q", at(16))
+    assert broker.in_flight("q") != []
+    broker.settle(Batch(1, "q", (), at(15), Backlog(0, 0, None)), Result(), at(17))
+    broker.resume("q", at(60))
+    arrives(broker, at(60), at(60), "b#1")
+
+
+def test_delayed_and_retried_messages_are_purged_and_later_ones_are_not() -> None:
+    """6.2."""
+    broker = make(max_batch_timeout=0)
+    send(broker, "a", at(0))
+    broker.settle(take(broker, at(0)), Result(retries={A: 9 * SECOND}), at(0))
+    send(broker, "b", at(1), delay=8 * SECOND)
+    assert [message.id for message in broker.purge("q", at(2))] == ["a", "b"]
+    send(broker, "c", at(2), delay=7 * SECOND)
+    arrives(broker, at(2), at(9), "c#1")
+    assert broker.expires_at("q") is None
+
+
 def test_purge_deletes_waiting_and_delayed_but_not_what_is_in_flight() -> None:
     """6.2. Scenario 48."""
     broker = make(max_batch_size=3, max_batch_timeout=0)
@@ -1056,7 +1113,7 @@ def test_copies_that_became_dead_letters_do_not_meet_either() -> None:
 def test_batch_may_be_shuffled() -> None:
     broker = make(max_batch_timeout=0)
     send(broker, "abc", at(0))
-    batch = take(broker, at(0), arrange=lambda messages: list(reversed(messages)))
+    batch = take(broker, at(0), arrange=lambda count: range(count)[::-1])
     assert labels(batch) == ["c#1", "b#1", "a#1"]
     assert [m.id for m in broker.settle(batch, Result(), at(0))] == ["c", "b", "a"]
 
@@ -1065,11 +1122,7 @@ def test_batch_may_be_split_and_the_rest_stays_at_the_head_of_the_line() -> None
     broker = make(max_batch_size=4)
     send(broker, "abcdef", at(0))
 
-    def half(messages: Sequence[Delivery]) -> Sequence[Delivery]:
-        assert [message.attempts for message in messages] == [1, 1, 1, 1]
-        return messages[: len(messages) // 2]
-
-    batch = take(broker, at(0), arrange=half)
+    batch = take(broker, at(0), arrange=lambda count: range(count // 2))
     assert labels(batch) == ["a#1", "b#1"]
     assert batch.backlog.count == 4
     broker.settle(batch, Result(retries={A: None}), at(1))
@@ -1079,7 +1132,7 @@ def test_batch_may_be_split_and_the_rest_stays_at_the_head_of_the_line() -> None
 def test_arranging_to_nothing_takes_nothing() -> None:
     broker = make(max_batch_timeout=0)
     send(broker, "a", at(0))
-    assert broker.next_batch("q", at(0), arrange=lambda messages: []) is None
+    assert broker.next_batch("q", at(0), arrange=lambda count: []) is None
     assert labels(take(broker, at(0))) == ["a#1"]
 
 
@@ -1087,9 +1140,9 @@ def test_arranging_to_something_else_is_refused() -> None:
     broker = make(max_batch_timeout=0)
     send(broker, "ab", at(0))
     with pytest.raises(ValueError, match="each at most once"):
-        broker.next_batch("q", at(0), arrange=lambda messages: [messages[0], messages[0]])
-    with pytest.raises(ValueError, match="messages it was given"):
-        broker.next_batch("q", at(0), arrange=lambda messages: [messages[0]._replace(seq=99)])
+        broker.next_batch("q", at(0), arrange=lambda count: [0, 0])
+    with pytest.raises(ValueError, match="positions of messages"):
+        broker.next_batch("q", at(0), arrange=lambda count: [count])
     assert labels(take(broker, at(0))) == ["a#1", "b#1"]
 
 
@@ -1187,7 +1240,7 @@ def busy() -> Broker:
     send(broker, "i", at(0), delay=90 * SECOND)
     broker.settle(take(broker, at(0)), Result(retries={A: None, B: 0}), at(1))
     broker.duplicate("q", "b", at(1), SECOND)
-    batch = take(broker, at(1), arrange=lambda messages: messages[::-1][:2])
+    batch = take(broker, at(1), arrange=lambda count: range(count)[::-1][:2])
     broker.settle(batch, EXCEPTION, at(2))
     broker.settle(take(broker, at(3)), LOST, at(4))
     broker.pause("q", at(5))
@@ -1299,11 +1352,70 @@ def test_record_that_does_not_fit_is_a_state_error(record: list[Any]) -> None:
 
 
 def test_newer_snapshot_is_a_state_error() -> None:
-    with pytest.raises(StateError, match=r"version 2, this release reads up to 1"):
-        make().restore([2, "whatever"])
+    with pytest.raises(StateError, match=r"version 3, this release reads up to 2"):
+        make().restore([3, "whatever"])
 
 
-@pytest.mark.parametrize("snapshot", [[], [1], [1, [["q", None]]], ["1", []]], ids=repr)
+VERSION_1 = [
+    1,
+    [
+        [
+            "q",
+            True,
+            6,
+            3,
+            at(2),
+            [[1, at(2)]],
+            [6, 4, 1, 1, 0, 0, 0],
+            [
+                [4, "d", b"body of d", "text", at(0), 0, at(0), at(0), False],
+                [2, "b", b"body of b", "text", at(0), 1, at(9), at(0), False],
+                [5, "b", b"body of b", "text", at(0), 0, at(9), at(1), True],
+            ],
+            [[2, at(2), [[3, "c", b"body of c", "text", at(0), 1, at(0), at(0), False]]]],
+        ],
+        ["d", None, 2, 1, 0, [], [1, 0, 0, 0, 0, 0, 0], [], []],
+    ],
+]
+"""A snapshot as the first release wrote it, before there were leases."""
+
+
+def test_snapshot_of_version_1_is_read() -> None:
+    broker = make(eager("d"), max_batch_timeout=0)
+    broker.restore(decode(encode(VERSION_1), "a test"))
+    assert broker.pending("q") == [
+        Pending(4, "d", b"body of d", "text", at(0), 0, at(0)),
+        Pending(2, "b", b"body of b", "text", at(0), 1, at(9)),
+        Pending(5, "b", b"body of b", "text", at(0), 0, at(9)),
+    ]
+    assert broker.counts("q") == Counts(6, 4, 1, 1, 0, 0, 0)
+    assert broker.paused("q")
+    assert broker.leases("q") == []
+    (flight,) = broker.in_flight("q")
+    assert [(m.id, m.attempts) for m in flight.messages] == [("c", 1)]
+    broker.resume("q", at(3))
+    (recovered,) = broker.recover(at(10))
+    assert outcomes(recovered.settled) == {"c": "lost"}
+    assert labels(take(broker, at(10))) == ["d#1", "b#2", "c#2"]
+    version, queues = broker.snapshot()
+    assert version == 2
+    twin = make(eager("d"))
+    twin.restore([version, queues])
+    assert twin.snapshot() == broker.snapshot()
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        [],
+        [1],
+        [1, [["q", None]]],
+        ["1", []],
+        [2, VERSION_1[1]],
+        [2, [["q", None, 1, 1, 0, [], [0] * 7, [], [], [], [1]]]],
+    ],
+    ids=repr,
+)
 def test_damaged_snapshot_is_a_state_error(snapshot: list[Any]) -> None:
     with pytest.raises(StateError, match="the snapshot of the queues does not fit"):
         make().restore(snapshot)
