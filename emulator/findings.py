@@ -45,6 +45,7 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
         "wrong_arity": Code(False, "a handler cannot take the arguments production gives it"),
         "missing_binding": Code(False, "a binding that is declared and not emulated was used"),
         "ignored_option": Code(False, "an option that production ignores"),
+        "lossy_body": Code(False, "a message's body holds what JSON cannot"),
         "effect_outside_step": Code(False, "a Workflow has an effect outside its steps"),
         "replay_diverged": Code(False, "a Workflow's replay met other steps than before"),
         "sleep_changed": Code(False, "a Workflow's replay gave a sleep another time"),

@@ -232,7 +232,8 @@ def _queue_rules(loaded: Settings, profile: Profile) -> Iterator[QueueRules]:
 
 def _consumer_rules(consumer: Consumer) -> ConsumerRules:
     return ConsumerRules(
-        max_batch_size=consumer.max_batch_size,
+        # The local runtime accepts 0, which it can do nothing with (3.1).
+        max_batch_size=max(consumer.max_batch_size, 1),
         max_batch_timeout=consumer.max_batch_timeout_us,
         max_retries=consumer.max_retries,
         retry_delay=consumer.retry_delay_us,

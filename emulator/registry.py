@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+# A wrong name is shown at the line that gave it.
+__tracebackhide__ = True
+
 _T = TypeVar("_T")
 
 

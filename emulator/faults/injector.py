@@ -12,6 +12,7 @@ the same places.
    plan's order among equal actions. Of the actions that end the occurrence only the first strikes;
    two equal faults strike once.
 4. A fault that did not strike has not fired; at the end it is a finding, with the nearest sites.
+   One whose effect comes later (`overlap`) has fired when its effect has come: `take_effect`.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ from emulator.faults.sites import CLASSES, Action, FaultClass, actions_at, class
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+# A plan that cannot be read is shown at the line that gave it.
+__tracebackhide__ = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +184,27 @@ class Faults:
             self._met.append((site, count, in_request, retried, available, self._now()))
         return self._strike(site, count, available) if self._planned else ()
 
+    def pass_by(self, site: str, times: int, *, retried: bool = False) -> bool:
+        """Count so many occurrences at once if no fault is planned; whether that was so."""
+        if self._planned:
+            return False
+        count = self._counts.get(site, 0)
+        self._counts[site] = count + times
+        if self._remember:
+            now = self._now()
+            self._met += [
+                (site, number, False, retried, None, now)
+                for number in range(count + 1, count + times + 1)
+            ]
+        return True
+
+    def take_effect(self, fault: Fault) -> None:
+        """Let a fault fire that struck earlier, now that its effect has come."""
+        for planned, action in self._striking[fault.site]:
+            if action.name == fault.action and planned.fault.occurrence in (None, fault.occurrence):
+                planned.fired = True
+        self._report(fault)
+
     def schedule(self) -> int | None:
         """Return the seed that picks which of several ready invocations goes on first.
 
@@ -217,10 +242,11 @@ class Faults:
                 if action.ends and ended is not None:
                     continue
                 struck.append(fault)
-                self._report(fault)
+                if not action.late:
+                    self._report(fault)
             if action.ends:
                 ended = fault
-            planned.fired = True
+            planned.fired = planned.fired or not action.late
         return tuple(struck)
 
     def _find(self, site: str) -> Iterator[tuple[_Planned, Action]]:
@@ -254,11 +280,20 @@ class Faults:
         elif (fault.occurrence or most) <= planned.passed:
             why = "that occurrence had passed when the fault was planned; plan it earlier"
         else:
-            why = (
-                f"{hits[0]} was met, but the action was not possible there then, "
-                "or another fault ended that occurrence first"
-            )
+            why = f"{hits[0]} was met, but {self._impossible(planned)}"
         return Unfired(fault, hits[:3], f"{fault} never fired: {why}")
+
+    def _impossible(self, planned: _Planned) -> str:
+        fault = planned.fault
+        needs = [
+            action.needs
+            for site in self._counts
+            if planned.pattern.matches(site)
+            for action in actions_at(site)
+            if action.name == fault.action and action.needs
+        ]
+        what = f"{fault.action} needs {needs[0]}" if needs else "it was not possible there then"
+        return f"{what}, or another fault ended that occurrence first"
 
     def _missed(self, fault: Fault, nearest: tuple[str, ...]) -> str:
         if fault.site == SCHEDULE:

@@ -18,6 +18,9 @@ from emulator.faults.names import BadText, has_glob
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+# A plan that cannot be read is shown at the line that gave it.
+__tracebackhide__ = True
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:

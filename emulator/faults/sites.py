@@ -58,7 +58,8 @@ class Action:
     """Something that can happen at a site.
 
     `tried` are the arguments a sweep tries (microseconds, a status, a seed, or None for none);
-    `operations` are the operations of the binding it can strike, empty for all.
+    `operations` are the operations of the binding it can strike, empty for all. `needs` says what
+    it takes besides an occurrence; `late` is an action whose effect shows only some time after.
     """
 
     name: str
@@ -67,6 +68,8 @@ class Action:
     tried: tuple[int | None, ...] = (None,)
     ends: bool = True
     operations: tuple[str, ...] = ()
+    needs: str = ""
+    late: bool = False
 
     def accepts(self, argument: int | None) -> bool:
         """Whether the action may have this argument, given that it was read as one of its kind."""
@@ -110,6 +113,9 @@ _DUPLICATE: Final = Action(
 )
 _EVICT: Final = Action("evict", "platform", ends=False)
 
+_TWO_MESSAGES: Final = "a batch of two messages or more"
+_ANOTHER_BATCH: Final = "another batch, which starts before that one ends, and a consumer that may"
+
 
 def _delay(fault_class: FaultClass) -> Action:
     return Action("delay", fault_class, Takes.DURATION, tried=(30 * SECOND,), ends=False)
@@ -138,9 +144,9 @@ _TABLE: Final = (
         ("queue",),
         "a batch handed to the consumer",
         (
-            Action("shuffle", "platform", ends=False),
-            Action("split", "platform", ends=False),
-            Action("overlap", "platform", ends=False),
+            Action("shuffle", "platform", ends=False, needs=_TWO_MESSAGES),
+            Action("split", "platform", ends=False, needs=_TWO_MESSAGES),
+            Action("overlap", "platform", ends=False, needs=_ANOTHER_BATCH, late=True),
             _CRASH_BEFORE,
             Action("fail", "platform"),
             Action("timeout", "platform"),

@@ -7,6 +7,8 @@ final, it is settled with the broker. The faults of `batch.<queue>` strike here.
 from __future__ import annotations
 
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from emulator.clock import moment
@@ -16,7 +18,6 @@ from emulator.findings import Finding
 from emulator.location import describe_error, raised_at
 from emulator.logs import Log
 from emulator.queues.model import LOST, Result
-from emulator.queues.plain import plain_body
 from emulator.queues.run import ConsumerRun, DeliveryRecord
 
 if TYPE_CHECKING:
@@ -27,16 +28,16 @@ if TYPE_CHECKING:
     from emulator.kernel import Kernel
     from emulator.loop import Timer
     from emulator.queues.broker import Broker
-    from emulator.queues.model import Batch, Delivery, Duration, Instant, Outgoing, Settled
+    from emulator.queues.model import Batch, Duration, Instant, Outgoing, Settled
     from emulator.queues.sending import Copies
 
 
-def _reversed(messages: Sequence[Delivery]) -> Sequence[Delivery]:
-    return messages[::-1]
+def _reversed(positions: Sequence[int]) -> Sequence[int]:
+    return positions[::-1]
 
 
-def _first_half(messages: Sequence[Delivery]) -> Sequence[Delivery]:
-    return messages[: (len(messages) + 1) // 2]
+def _first_half(positions: Sequence[int]) -> Sequence[int]:
+    return positions[: (len(positions) + 1) // 2]
 
 
 # What faults do to the messages about to be delivered.
@@ -72,8 +73,12 @@ class Dispatch:
         self._admit = admit
         self._timers: dict[str, Timer] = {}
         self._expiries: dict[str, Timer] = {}
-        # The batches in flight that a fault lets another one overlap, as (queue, number).
-        self._overlapped: list[tuple[str, int]] = []
+        # The batches in flight that a fault lets another one overlap, as (queue, number), each with
+        # the fault until another one did.
+        self._overlapped: dict[tuple[str, int], Fault | None] = {}
+        # What may happen to the batches in flight, and when another one could start beside them.
+        self._possible: dict[tuple[str, int], set[str]] = {}
+        self._beside: dict[str, Timer] = {}
         self.deliveries: dict[str, list[DeliveryRecord]] = {name: [] for name in broker.queues}
 
     # -- timers ----------------------------------------------------------------------------------
@@ -85,8 +90,12 @@ class Dispatch:
 
     def arm(self, queue: str) -> None:
         """Let the queue's one timer fall due when the next batch does."""
-        due = self._broker.wake_at(queue, self._kernel.now, concurrency=self._concurrency(queue))
+        now, concurrency = self._kernel.now, self._concurrency(queue)
+        due = self._broker.wake_at(queue, now, concurrency=concurrency)
         self._set(self._timers, queue, due, self._deliver, passive=False)
+        if self._possible or self._beside:
+            due = self._broker.wake_at(queue, now, concurrency=concurrency + 1)
+            self._set(self._beside, queue, due, self._offer_overlap, passive=True)
         self._set(self._expiries, queue, self._broker.expires_at(queue), self._expire, passive=True)
 
     def _set(
@@ -107,7 +116,7 @@ class Dispatch:
             timer.cancel()
             del timers[queue]
         if due is not None:
-            owner = f"queue {queue}: {'expiry' if passive else 'the next batch'}"
+            owner = f"queue {queue}: {'expiry' if timers is self._expiries else 'the next batch'}"
             timers[queue] = self._kernel.loop.kernel_at(
                 due, partial(then, queue), owner=owner, passive=passive
             )
@@ -123,11 +132,13 @@ class Dispatch:
 
     def go_on_with(self, broker: Broker) -> None:
         """Cancel the timers and take another broker; `arm_all` then."""
-        for timer in (*self._timers.values(), *self._expiries.values()):
+        for timer in (*self._timers.values(), *self._expiries.values(), *self._beside.values()):
             timer.cancel()
         self._timers.clear()
+        self._beside.clear()
         self._expiries.clear()
         self._overlapped.clear()
+        self._possible.clear()
         self._broker = broker
 
     def recover(self) -> None:
@@ -154,46 +165,69 @@ class Dispatch:
     def _deliver_one(self, queue: str, *, at_once: bool = False) -> bool:
         """Hand over a batch, if one is ready; whether the next one is to start beside it."""
         faults: list[Fault] = []
+        possible: set[str] = set()
         batch = self._broker.next_batch(
             queue,
             self._kernel.now,
-            arrange=partial(self._arrange, queue, faults),
+            arrange=partial(self._arrange, queue, faults, possible),
             concurrency=self._concurrency(queue),
             at_once=at_once,
         )
         if batch is None:
             return False
+        possible.discard("overlap")
+        self._possible[queue, batch.number] = possible
+        if batch.backlog.count:
+            self._offer_overlap(queue)
         ending = next((fault.action for fault in faults if fault.action in _ENDINGS), "")
-        overlapped = any(fault.action == "overlap" for fault in faults)
-        if overlapped:
-            self._overlapped.append((queue, batch.number))
+        self._note_overlap(queue)
+        overlap = next((fault for fault in faults if fault.action == "overlap"), None)
+        if overlap is not None:
+            self._overlapped[queue, batch.number] = overlap
         self._hand_over(batch, ending, struck=bool(faults))
-        return overlapped
+        return overlap is not None
+
+    def _note_overlap(self, queue: str) -> None:
+        """Let the faults fire that made it possible for this batch to start beside others."""
+        for (name, number), fault in self._overlapped.items():
+            if name == queue and fault is not None:
+                self._overlapped[name, number] = None
+                self._kernel.faults.take_effect(fault)
 
     def _concurrency(self, queue: str) -> int:
         """How many batches may be in flight: one, unless a fault lets others overlap it."""
         return 1 + sum(name == queue for name, _ in self._overlapped)
 
     def _arrange(
-        self, queue: str, faults: list[Fault], messages: Sequence[Delivery]
-    ) -> Sequence[Delivery]:
-        """Meet the faults of the batch that these messages are about to become."""
+        self, queue: str, faults: list[Fault], possible: set[str], count: int
+    ) -> Sequence[int] | None:
+        """Meet the faults of the batch that so many messages are about to become."""
+        possible |= _ENDINGS
+        possible.update(_ARRANGE if count > 1 else ())
+        if self._may_overlap(queue):
+            possible.add("overlap")
         faults += self._kernel.faults.meet(
-            site_name("batch", queue), retried=True, available=self._possible(queue, len(messages))
+            site_name("batch", queue), retried=True, available=possible
         )
+        positions: Sequence[int] | None = None
         for fault in faults:
             if fault.action in _ARRANGE:
-                messages = _ARRANGE[fault.action](messages)
-        return messages
+                positions = _ARRANGE[fault.action](
+                    range(count) if positions is None else positions
+                )
+        return positions
 
-    def _possible(self, queue: str, messages: int) -> frozenset[str]:
-        """What can happen to a batch of so many messages."""
+    def _may_overlap(self, queue: str) -> bool:
         consumer = self._broker.rules(queue).consumer
-        alone = consumer is not None and consumer.max_concurrency == 1
-        return _ENDINGS.union(
-            _ARRANGE if messages > 1 else (),
-            () if alone else ("overlap",),
-        )
+        return consumer is None or consumer.max_concurrency != 1
+
+    def _offer_overlap(self, queue: str) -> None:
+        """From now on another batch would start beside those in flight, if a fault let it."""
+        self._beside.pop(queue, None)
+        if self._may_overlap(queue):
+            for (name, _), possible in self._possible.items():
+                if name == queue:
+                    possible.add("overlap")
 
     def _hand_over(self, batch: Batch, ending: str, *, struck: bool) -> None:
         worker = self._consumers[batch.queue]
@@ -230,8 +264,8 @@ class Dispatch:
         self, batch: Batch, result: Result | None, error: BaseException | None, *, struck: bool
     ) -> None:
         now, queue = self._kernel.now, batch.queue
-        if (queue, batch.number) in self._overlapped:
-            self._overlapped.remove((queue, batch.number))
+        self._overlapped.pop((queue, batch.number), None)
+        self._possible.pop((queue, batch.number), None)
         copies: list[tuple[str, str, Duration]] = []
         settled = self._broker.settle(batch, result, now, admit=partial(self._bury, copies))
         self._record(queue, batch.number, batch.started, settled, error)
@@ -268,15 +302,26 @@ class Dispatch:
     ) -> None:
         kernel, records = self._kernel, self.deliveries.setdefault(queue, [])
         at, now, subject = moment(started), moment(kernel.now), f"queue {queue}"
-        for item in settled:
-            body = plain_body(item.body, item.content_type)
-            records.append(
-                DeliveryRecord(at, now, item.id, body, item.attempts, batch, item.outcome, error)
+        records += [
+            DeliveryRecord(
+                at, now, m.id, m.attempts, batch, m.outcome, error, m.body, m.content_type
             )
-            kernel.record(item.outcome, subject, id=item.id, attempt=item.attempts)
-            if kernel.profile == "miniflare" and item.outcome in _LOCAL_LOG:
+            for m in settled
+        ]
+        for outcome, items in groupby(settled, attrgetter("outcome")):
+            rows = [(item.id, item.attempts) for item in items]
+            kernel.record_each(outcome, subject, ("id", "attempt"), rows)
+        if kernel.profile == "miniflare":
+            self._log_as_locally(queue, settled, kernel.now - started)
+
+    def _log_as_locally(self, queue: str, settled: Sequence[Settled], took: Duration) -> None:
+        """Write the lines of the local runtime about a batch (3.11)."""
+        for item in settled:
+            if item.outcome in _LOCAL_LOG:
                 level, text = _LOCAL_LOG[item.outcome]
                 self._log(queue, level, self._describe(text, queue, item))
+        acked = sum(item.outcome == "ack" for item in settled)
+        self._log(queue, "info", f"QUEUE {queue} {acked}/{len(settled)} ({took // 1000}ms)")
 
     def _report_dropped(
         self, queue: str, settled: Sequence[Settled], error: BaseException | None

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.location import caller
 from emulator.queues.model import SECOND
 from emulator.runtime.js_properties import lookup
-from emulator.values import UNDEFINED, LiteralMap, js_int32, type_of
+from emulator.values import (
+    UNDEFINED,
+    JsException,
+    LiteralMap,
+    describe_losses,
+    js_int32,
+    to_v8,
+    type_of,
+)
 
 if TYPE_CHECKING:
     from emulator.invocation import Invocation
     from emulator.location import Location
     from emulator.queues.model import Duration
+    from emulator.values import Loss
 
 SEND: Final = ("contentType", "delaySeconds")
 SEND_BATCH: Final = ("delaySeconds",)
@@ -40,7 +49,7 @@ def read(value: Any, known: tuple[str, ...], invocation: Invocation) -> Mapping[
         return {}
     if isinstance(value, LiteralMap):
         value = dict(value.items())
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         for key in value:
             if key not in known:
                 _report(invocation, key, known)
@@ -65,6 +74,21 @@ def report_null_delay(options: Mapping[str, Any], invocation: Invocation) -> Non
             "that is configured; leave the option out to use that",
             _where(invocation),
         )
+
+
+def report_losses(found: Sequence[Loss], body: Any, invocation: Invocation) -> None:
+    """Make a finding of a body that JSON does not hold as it is: production sends it all the same.
+
+    `found` says what JSON changes in `body`.
+    """
+    try:
+        to_v8(body)
+    except JsException:
+        keeps = ""
+    else:
+        keeps = ', or the body with contentType="v8", which keeps it as it is'
+    text = f"JSON changes this body: {describe_losses(found)}{keeps}"
+    invocation.find("lossy_body", text, _where(invocation))
 
 
 def _report(invocation: Invocation, key: object, known: tuple[str, ...]) -> None:

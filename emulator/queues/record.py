@@ -19,7 +19,8 @@ class BatchRecord:
     """The calls on one batch and its messages.
 
     The first call on a message wins; a later one that contradicts it is ignored with the
-    platform's warning, handed to `warn`.
+    platform's warning, handed to `warn`. `allow` is asked before each call, and raises where the
+    batch is another event's.
 
         >>> record = BatchRecord(print)
         >>> record.retry("m1", None)
@@ -29,8 +30,11 @@ class BatchRecord:
         {'m1': None}
     """
 
-    def __init__(self, warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, warn: Callable[[str], None], allow: Callable[[], None] | None = None
+    ) -> None:
         self._warn = warn
+        self._allow = allow or _allowed
         self._ack_all = False
         self._retry_batch = False
         self._retry_batch_delay: Duration | None = None
@@ -39,6 +43,7 @@ class BatchRecord:
 
     def ack(self, message: str) -> None:
         """`message.ack()`."""
+        self._allow()
         if self._ack_all:
             return
         if self._retry_batch:
@@ -50,6 +55,7 @@ class BatchRecord:
 
     def retry(self, message: str, delay: Duration | None) -> None:
         """`message.retry()`; a later one without a delay takes the earlier delay back."""
+        self._allow()
         if self._ack_all:
             self._ignored("retry", "ackAll", message)
         elif message in self._acks:
@@ -59,6 +65,7 @@ class BatchRecord:
 
     def acknowledge_all(self) -> None:
         """`batch.ackAll()`."""
+        self._allow()
         if self._retry_batch:
             self._ignored("ackAll", "retryAll")
         else:
@@ -66,6 +73,7 @@ class BatchRecord:
 
     def retry_all(self, delay: Duration | None) -> None:
         """`batch.retryAll()`; a later one without a delay keeps the earlier delay."""
+        self._allow()
         if self._ack_all:
             self._ignored("retryAll", "ackAll")
             return
@@ -91,3 +99,7 @@ class BatchRecord:
             f"Received a call to {call}(){where} after {earlier}() was already called. "
             f"Calling {call}(){target} after calling {earlier}() has no effect."
         )
+
+
+def _allowed() -> None:
+    """The default of `allow`."""

@@ -10,6 +10,7 @@ from emulator.invocation import Invocation
 from emulator.location import caller, format_error
 from emulator.queues.bindings import QueueController
 from emulator.queues.model import LOST, SECOND
+from emulator.queues.plain import plain_body
 from emulator.queues.record import BatchRecord
 from emulator.runtime.proxies import wrap
 
@@ -31,7 +32,7 @@ _NO_HANDLER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True, repr=False)
 class DeliveryRecord:
     """One message in one delivery, appended when its batch is settled.
 
@@ -40,14 +41,26 @@ class DeliveryRecord:
     ended the handler, if one did.
     """
 
+    # Not frozen, and the body decoded when it is asked for: there is one per message and delivery.
     at: datetime
     settled: datetime
     id: str
-    body: Any
     attempt: int
     batch: int
     outcome: str
     error: BaseException | None
+    _sent: bytes
+    _content_type: str
+
+    @property
+    def body(self) -> Any:
+        """What was sent, as a plain Python value, fresh each time."""
+        return plain_body(self._sent, self._content_type)
+
+    def __repr__(self) -> str:
+        names = ("at", "settled", "id", "body", "attempt", "batch", "outcome", "error")
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"DeliveryRecord({values})"
 
 
 class ConsumerRun(Invocation):
@@ -69,7 +82,7 @@ class ConsumerRun(Invocation):
         self.result: Result | None = LOST
         self.settled = False
         self._fault = fault
-        self._record = BatchRecord(self._warn)
+        self._record = BatchRecord(self._warn, self.forbid_from_elsewhere)
         self._report: Callable[[ConsumerRun], None] = _nothing
         self._over: Callable[[ConsumerRun], None] = _nothing
         self._wall: Timer | None = None

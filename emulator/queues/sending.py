@@ -135,16 +135,19 @@ class Sending:
 
     def enter(self, queue: str, messages: Sequence[Outgoing], *, by: str) -> None:
         """Let messages enter a queue at this instant."""
-        for message in messages:
-            self._kernel.record("send", f"queue {queue}", id=message.id, by=by)
+        sent = [(message.id, by) for message in messages]
+        self._kernel.record_each("send", f"queue {queue}", ("id", "by"), sent)
         admitted, copies = self.admit(queue, messages)
         self._store(queue, admitted, copies)
 
     def admit(self, queue: str, messages: Sequence[Outgoing]) -> tuple[list[Outgoing], Copies]:
         """Apply the faults of `message.<queue>`; return what enters, and the copies to make."""
+        site = self._site("message", queue)
+        if self._kernel.faults.pass_by(site, len(messages), retried=True):
+            return list(messages), []
         admitted: list[Outgoing] = []
         copies: Copies = []
-        meet, site = self._kernel.faults.meet, self._site("message", queue)
+        meet = self._kernel.faults.meet
         for message in messages:
             entering: Outgoing | None = message
             for fault in meet(site, retried=True):

@@ -14,6 +14,7 @@ from emulator.values.clone_writer import clone_error
 from emulator.values.containers import JsMap, JsSet, LiteralMap
 from emulator.values.dates import from_milliseconds, iso_format, to_milliseconds
 from emulator.values.json import from_json, stringify, to_json
+from emulator.values.json_losses import Loss, describe_losses, losses
 from emulator.values.kinds import class_of, property_names, type_of
 from emulator.values.numbers import format_number, js_int32, plain_number, to_number
 from emulator.values.types import (
@@ -44,6 +45,7 @@ __all__ = [
     "JsMap",
     "JsSet",
     "LiteralMap",
+    "Loss",
     "Opaque",
     "ProxiedDict",
     "ProxiedList",
@@ -55,6 +57,7 @@ __all__ = [
     "class_of",
     "clone_error",
     "decode_body",
+    "describe_losses",
     "encode_body",
     "format_number",
     "from_json",
@@ -62,6 +65,7 @@ __all__ = [
     "from_v8",
     "iso_format",
     "js_int32",
+    "losses",
     "plain_number",
     "property_names",
     "stringify",

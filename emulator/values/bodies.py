@@ -9,21 +9,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.values.buffers import TypedArray
 from emulator.values.clone import from_v8, to_v8
-from emulator.values.json import from_json, to_json_bytes
+from emulator.values.json import from_json, plain_json, to_json_bytes, written_json
+from emulator.values.json_losses import losses
 from emulator.values.kinds import class_of, type_of
 from emulator.values.types import UNDEFINED, JsException
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from emulator.values.json_losses import Loss
+
 CONTENT_TYPES: Final = ("text", "bytes", "json", "v8")
 
 
-def encode_body(value: Any, content_type: Any = "json") -> bytes:
+def encode_body(
+    value: Any, content_type: Any = "json", *, on_losses: Callable[[list[Loss]], None] | None = None
+) -> bytes:
     """Return the body as it is stored; its length is what limits count (1.12).
 
     Raises `JsException` with the platform's text (1.6): an undefined body, an unknown content type
-    (which must be lower-case here, 1.5), a value that the type cannot carry.
+    (which must be lower-case here, 1.5), a value that the type cannot carry. What JSON changes in
+    the value, if anything, is told to `on_losses`; data that JSON has a form for costs nothing.
     """
     if value is UNDEFINED:
         raise JsException("TypeError", "Message body cannot be undefined")
@@ -32,6 +38,8 @@ def encode_body(value: Any, content_type: Any = "json") -> bytes:
         raise JsException(
             "TypeError", f"Unsupported queue message content type: {_display(content_type)}"
         )
+    if content_type == "json" and on_losses is not None:
+        return _encode_json(value, on_losses)
     return encode(value)
 
 
@@ -43,6 +51,17 @@ def decode_body(data: bytes, content_type: str) -> Any:
 def body_size(value: Any, content_type: str = "json") -> int:
     """Return the size of the serialized body in bytes."""
     return len(encode_body(value, content_type))
+
+
+def _encode_json(value: Any, on_losses: Callable[[list[Loss]], None]) -> bytes:
+    data = plain_json(value)
+    if data is not None:
+        return data
+    data = written_json(value)
+    lost = losses(value)
+    if lost:
+        on_losses(lost)
+    return data
 
 
 def _encode_text(value: Any) -> bytes:

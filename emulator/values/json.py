@@ -51,11 +51,20 @@ def to_json(value: Any) -> str:
 
 def to_json_bytes(value: Any) -> bytes:
     """Return `to_json(value)` in UTF-8."""
+    data = plain_json(value)
+    return written_json(value) if data is None else data
+
+
+def plain_json(value: Any) -> bytes | None:
+    """Return `to_json_bytes(value)` for plain data, the quick way; None for other values."""
     try:
-        if _is_plain(value):
-            return _encode(value)
+        return _encode(value) if _is_plain(value) else None
     except (RecursionError, UnicodeEncodeError):
-        pass  # a cycle or a lone surrogate: the writer knows what to do
+        return None  # a cycle or a lone surrogate: the writer knows what to do
+
+
+def written_json(value: Any) -> bytes:
+    """Return `to_json_bytes(value)` for any value, by the letter of ECMA-262."""
     text = stringify(value)
     if text is UNDEFINED:
         kind = "undefined" if value is UNDEFINED else value.typeof
@@ -208,7 +217,10 @@ def _own_properties(value: Any) -> dict[str, Any]:
     if isinstance(value, bytes):
         return {str(index): item for index, item in enumerate(value)}
     if isinstance(value, TypedArray) and value.kind != "DataView":
-        return {str(index): item for index, item in enumerate(value.view().tolist())}
+        items: list[Any] = value.view().tolist()
+        if value.kind.startswith("Big"):
+            items = [BigInt(item) for item in items]
+        return {str(index): item for index, item in enumerate(items)}
     if isinstance(value, HostObject):
         return {name: value.js_lookup(name) for name in value.js_keys()}
     return {}  # Map, Set, RegExp, Error, ArrayBuffer: no enumerable properties

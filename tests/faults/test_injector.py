@@ -110,7 +110,7 @@ def test_only_the_first_fault_that_ends_an_occurrence_strikes():
     faults = make("batch.q#1:lose_ack; batch.q#1:crash_before")
     assert texts(faults.meet("batch.q")) == ["batch.q#1:crash_before"]
     assert [unfired.message for unfired in faults.unfired()] == [
-        "batch.q#1:lose_ack never fired: batch.q was met, but the action was not possible there "
+        "batch.q#1:lose_ack never fired: batch.q was met, but it was not possible there "
         "then, or another fault ended that occurrence first"
     ]
 
@@ -294,7 +294,7 @@ def test_server_counts_sites_without_keeping_them():
         (
             "kv.*.*#*:stale",
             ("kv.CACHE.put",),
-            "kv.CACHE.put was met, but the action was not possible there then, "
+            "kv.CACHE.put was met, but it was not possible there then, "
             "or another fault ended that occurrence first",
         ),
     ],

@@ -54,6 +54,20 @@ async def consumed(consume: Callable[..., Any], *sent: Any, **arguments: Any) ->
     return emulator
 
 
+async def test_a_batch_size_of_zero_counts_as_one() -> None:
+    """3.1: only the local runtime accepts it (recording queue_config_errors)."""
+    sizes: list[int] = []
+    config = worker(
+        consume=lambda batch, worker: sizes.append(len(batch.messages)),
+        consumer={"max_batch_size": 0, "max_batch_timeout": 5},
+    )
+    async with Emulator(config, profile="miniflare") as emulator:
+        await emulator.queues["q"].send_batch(["a", "b"])
+        await emulator.advance(0)
+
+    assert sizes == [1, 1]
+
+
 # -- what a consumer sees --------------------------------------------------------------------------
 
 
@@ -85,7 +99,7 @@ async def test_a_batch_and_its_messages() -> None:
     assert seen == {
         "arguments": (None, None),
         "queue": "q",
-        "metrics": {"backlogBytes": 0, "backlogCount": 0},
+        "metrics": {"backlogBytes": 0, "backlogCount": 0, "oldestMessageTimestamp": None},
         "id": id,
         "timestamp": datetime(2026, 1, 1),
         "attempts": (1, 1),

@@ -392,7 +392,11 @@ async def test_what_dispatch_hands_over() -> None:
             (message.id, message.body, message.attempts, message.timestamp)
             for message in batch.messages
         )
-        assert dict(batch.metadata.metrics) == {"backlogCount": 0, "backlogBytes": 0}
+        assert dict(batch.metadata.metrics) == {
+            "backlogCount": 0,
+            "backlogBytes": 0,
+            "oldestMessageTimestamp": None,
+        }
 
     async with Emulator(worker(consume=consume)) as emulator:
         await emulator.queues["q"].dispatch(
