@@ -266,9 +266,9 @@ def test_every_member_of_a_queue_is_documented() -> None:
 def test_every_member_of_faults_is_documented() -> None:
     from emulator.faults import Faults
 
-    # What the emulator's own parts call is not for tests.
-    public = {name for name in dir(Faults) if not name.startswith("_")}
-    assert missing(sorted(public - {"meet", "schedule", "reset"}), ROOT / "docs/faults.md") == []
+    internal = {"meet", "pass_by", "take_effect", "schedule", "reset"}  # for the emulator's parts
+    public = {name for name in dir(Faults) if not name.startswith("_")} - internal
+    assert missing(sorted(public), ROOT / "docs/faults.md") == []
 
 
 def test_every_action_of_a_site_is_documented() -> None:
