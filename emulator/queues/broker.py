@@ -139,13 +139,18 @@ class Broker(State):
         ]
         self._commit(("send", queue, now, target.next_seq, items))
 
+    def lose(self, queue: str, count: int, now: Instant) -> None:
+        """Count messages that arrived and were never stored."""
+        self._queue(queue)
+        self._commit(("vanish", queue, now, count))
+
     def duplicate(self, queue: str, id: str, now: Instant, delay: Duration = 0) -> bool:
         """Store one more copy of a message, as a platform that delivers at least once may.
 
         The copy has the same id, body and timestamp and as many deliveries behind it as the
         original had before its current one. It comes `delay` after the original is, or was,
-        available; it is never in one batch with another copy, is acknowledged on its own, and its
-        retention starts now. False if no such message is stored.
+        available; it is never in one batch with another copy, is delivered once, whatever comes of
+        that, and its retention starts now. False if no such message is stored.
         """
         target = self._queue(queue)
         original = target.find(id)

@@ -94,7 +94,9 @@ class Dispatch:
         due = self._broker.wake_at(queue, now, concurrency=concurrency)
         self._set(self._timers, queue, due, self._deliver, passive=False)
         if self._possible or self._beside:
-            due = self._broker.wake_at(queue, now, concurrency=concurrency + 1)
+            due = None
+            if any(name == queue for name, _ in self._possible):
+                due = self._broker.wake_at(queue, now, concurrency=concurrency + 1)
             self._set(self._beside, queue, due, self._offer_overlap, passive=True)
         self._set(self._expiries, queue, self._broker.expires_at(queue), self._expire, passive=True)
 
@@ -116,10 +118,15 @@ class Dispatch:
             timer.cancel()
             del timers[queue]
         if due is not None:
-            owner = f"queue {queue}: {'expiry' if timers is self._expiries else 'the next batch'}"
             timers[queue] = self._kernel.loop.kernel_at(
-                due, partial(then, queue), owner=owner, passive=passive
+                due, partial(then, queue), owner=self._owner(queue, timers), passive=passive
             )
+
+    def _owner(self, queue: str, timers: dict[str, Timer]) -> str:
+        if timers is self._expiries:
+            return f"queue {queue}: expiry"
+        beside = " beside those in flight, if a fault lets it" if timers is self._beside else ""
+        return f"queue {queue}: the next batch{beside}"
 
     def _expire(self, queue: str) -> None:
         self._expiries.pop(queue, None)
@@ -212,9 +219,7 @@ class Dispatch:
         positions: Sequence[int] | None = None
         for fault in faults:
             if fault.action in _ARRANGE:
-                positions = _ARRANGE[fault.action](
-                    range(count) if positions is None else positions
-                )
+                positions = _ARRANGE[fault.action](range(count) if positions is None else positions)
         return positions
 
     def _may_overlap(self, queue: str) -> bool:
@@ -317,7 +322,7 @@ class Dispatch:
     def _log_as_locally(self, queue: str, settled: Sequence[Settled], took: Duration) -> None:
         """Write the lines of the local runtime about a batch (3.11)."""
         for item in settled:
-            if item.outcome in _LOCAL_LOG:
+            if item.outcome in _LOCAL_LOG and (item.due is not None or item.outcome != "lost"):
                 level, text = _LOCAL_LOG[item.outcome]
                 self._log(queue, level, self._describe(text, queue, item))
         acked = sum(item.outcome == "ack" for item in settled)

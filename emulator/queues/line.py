@@ -55,6 +55,7 @@ class Line:
     waiting: deque[Message] = field(default_factory=deque)
     visible: int = 0
     visible_bytes: int = 0
+    copies: int = 0  # of those waiting or delayed
     delayed: dict[Instant, list[Message]] = field(default_factory=dict)
     dues: list[Instant] = field(default_factory=list)
     hidden: int = 0
@@ -87,6 +88,7 @@ class Line:
     def enter(self, messages: list[Message], now: Instant) -> None:
         """Store new messages, whose numbers go on from `next_seq`."""
         self.ages.extend(messages)
+        self.copies += sum(message.is_copy for message in messages)
         self.next_seq += len(messages)
         self.entered += len(messages)
         self.put(messages, now)
@@ -168,9 +170,14 @@ class Line:
             size += len(message.body)
         self.visible -= len(messages)
         self.visible_bytes -= size
+        self._count_out(messages)
         self.flying += len(messages)
         self.delivered += len(messages)
         return messages
+
+    def _count_out(self, messages: list[Message]) -> None:
+        if self.copies:
+            self.copies -= sum(message.is_copy for message in messages)
 
     def _pull(self, seqs: Sequence[int]) -> list[Message]:
         popleft = self.waiting.popleft
@@ -240,6 +247,7 @@ class Line:
                 self.hidden -= 1
                 dues[message.available] = None
             message.place = GONE
+        self._count_out(messages)
         for due in dues:
             together = [message for message in self.delayed.pop(due) if message.place != GONE]
             if together:
@@ -255,7 +263,7 @@ class Line:
         self.waiting.clear()
         self.delayed.clear()
         self.dues.clear()
-        self.visible = self.visible_bytes = self.hidden = 0
+        self.visible = self.visible_bytes = self.hidden = self.copies = 0
 
     def trim(self) -> None:
         """Let go of messages that are gone."""
@@ -267,20 +275,44 @@ class Line:
 
     def ready_at(self, consumer: ConsumerRules, allowed: int, now: Instant) -> Instant | None:
         """When a batch is ready, given that fewer than `allowed` are in flight."""
+        if self.copies:
+            return self._ready_with_copies(consumer, allowed, now)
         missing = consumer.max_batch_size - self.visible
         if missing <= 0:
             return now
+        timer = self._timer(consumer, allowed)
+        if timer is None:
+            return None
+        for due in self._coming():
+            missing -= len(self.delayed[due])
+            if due >= timer or missing <= 0:
+                timer = min(timer, due)
+                break
+        return max(now, timer)
+
+    def _ready_with_copies(
+        self, consumer: ConsumerRules, allowed: int, now: Instant
+    ) -> Instant | None:
+        """`ready_at` where a message and its copy fill one place in a batch, not two."""
+        ids = {message.id for message in self.waiting if message.place == WAITING}
+        if len(ids) >= consumer.max_batch_size:
+            return now
+        timer = self._timer(consumer, allowed)
+        if timer is None:
+            return None
+        for due in self._coming():
+            ids.update(message.id for message in self.delayed[due])
+            if due >= timer or len(ids) >= consumer.max_batch_size:
+                timer = min(timer, due)
+                break
+        return max(now, timer)
+
+    def _timer(self, consumer: ConsumerRules, allowed: int) -> Instant | None:
+        """When a batch that is not full is ready (3.2, 3.3)."""
         first = self._first().available if self.visible else next(self._coming(), None)
         if first is None:
             return None
-        since = max(first, self.taken, self.freed.get(allowed, 0))
-        ready = since + consumer.max_batch_timeout
-        for due in self._coming():
-            missing -= len(self.delayed[due])
-            if due >= ready or missing <= 0:
-                ready = min(ready, due)
-                break
-        return max(now, ready)
+        return max(first, self.taken, self.freed.get(allowed, 0)) + consumer.max_batch_timeout
 
     def _first(self) -> Message:
         return next(message for message in self.waiting if message.place == WAITING)
@@ -353,6 +385,7 @@ class Line:
         # All as delayed: the next instant the queue hears of lines up what is due.
         for message in messages:
             self.hold(message)
+            self.copies += message.is_copy
         self.leases.remember(messages, returned)
         for number, started, items in flights:
             self.in_flight[number] = Flight(started, [Message(*item) for item in items])

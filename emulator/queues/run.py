@@ -108,6 +108,9 @@ class ConsumerRun(Invocation):
             # The handler goes as far as its first await, in which it hangs.
             loop.kernel_soon(self._hang)
 
+    def _meet_fault(self) -> None:
+        """Work given to `waitUntil` belongs to the batch: it is no site of its own."""
+
     def on_background_error(self, record: BackgroundTask, error: BaseException) -> None:
         if self._result_at_return:
             super().on_background_error(record, error)

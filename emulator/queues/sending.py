@@ -29,7 +29,7 @@ class Sending:
         kernel: Kernel,
         *,
         is_checked: Callable[[str], bool],
-        store: Callable[[str, Sequence[Outgoing], Copies], None],
+        store: Callable[[str, Sequence[Outgoing], Copies, int], None],
         backlog: Callable[[str], Backlog],
         default_delay: Callable[[str], Duration],
     ) -> None:
@@ -138,7 +138,7 @@ class Sending:
         sent = [(message.id, by) for message in messages]
         self._kernel.record_each("send", f"queue {queue}", ("id", "by"), sent)
         admitted, copies = self.admit(queue, messages)
-        self._store(queue, admitted, copies)
+        self._store(queue, admitted, copies, len(messages) - len(admitted))
 
     def admit(self, queue: str, messages: Sequence[Outgoing]) -> tuple[list[Outgoing], Copies]:
         """Apply the faults of `message.<queue>`; return what enters, and the copies to make."""

@@ -57,8 +57,12 @@ class Queues:
         """Whether the service checks what is sent: the local one not without a consumer (1.12)."""
         return self._kernel.profile == "production" or queue in self.consumers
 
-    def _store(self, queue: str, messages: Sequence[Outgoing], copies: Copies) -> None:
+    def _store(
+        self, queue: str, messages: Sequence[Outgoing], copies: Copies, dropped: int
+    ) -> None:
         now = self._kernel.now
+        if dropped:
+            self.broker.lose(queue, dropped, now)
         if messages:
             self.broker.send(queue, messages, now)
         for message, delay in copies:
@@ -69,6 +73,14 @@ class Queues:
         return self.broker.backlog(queue, self._kernel.now)
 
     # -- life ------------------------------------------------------------------------------------
+
+    def take_records(self) -> list[Record]:
+        """The records of all changes since the last call."""
+        return self.broker.take_records()
+
+    def snapshot(self) -> Record:
+        """The whole state of the queues."""
+        return self.broker.snapshot()
 
     def rebuild(self, snapshot: Record | None, records: Iterable[Record]) -> None:
         """Start again from stored state; what was in flight is lost, and delivered again."""

@@ -127,7 +127,11 @@ class State:
         queue = self._open(name)
         queue.acknowledge(acked)
         ended = [
-            (queue.reclaim(seq, stays=outcome in ("retry", "lost")), outcome, due)
+            (
+                queue.reclaim(seq, stays=outcome in ("retry", "lost") and due is not None),
+                outcome,
+                due,
+            )
             for seq, outcome, due in others
         ]
         self._part(queue, at, ended, grave, first)
@@ -147,6 +151,8 @@ class State:
                 queue.dropped += 1
             elif outcome == "dead_letter":
                 dead.append((message, due))
+            elif due is None:
+                queue.purged += 1  # a copy
             else:
                 message.available = due
                 back.append(message)

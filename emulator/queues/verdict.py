@@ -32,6 +32,7 @@ _REST: Final[Mapping[Profile, tuple[tuple[str, bool], ...]]] = {
 _EXPLICIT_ACKS: Final[Mapping[Profile, bool]] = {"production": True, "miniflare": False}
 
 ACKED: Final[Fate] = ("ack", None)
+LOST_COPY: Final[Fate] = ("lost", None)
 
 
 def judge(
@@ -70,7 +71,12 @@ def again(
     now: Instant,
     *delays: Duration | None,
 ) -> Fate:
-    """A delivery that failed: once more after the first delay given, or the end (4.2, 4.3)."""
+    """A delivery that failed: once more after the first delay given, or the end (4.2, 4.3).
+
+    A copy is delivered once, whatever comes of it: its original is what the retries are for.
+    """
+    if message.is_copy:
+        return LOST_COPY
     if message.attempts > consumer.max_retries:
         return ("dropped" if consumer.dead_letter_queue is None else "dead_letter", None)
     given = (delay for delay in delays if delay is not None)

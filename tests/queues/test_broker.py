@@ -1070,7 +1070,32 @@ def test_copy_uses_up_no_retry_of_the_original() -> None:
     send(broker, "a", at(0))
     broker.duplicate("q", "a", at(0))
     seen = simulate(broker, fail)
-    assert [batch for _, _, batch in seen] == [["a#1"], ["a#1"], ["a#2"], ["a#2"]]
+    assert [batch for _, _, batch in seen] == [["a#1"], ["a#1"], ["a#2"]]
+    assert broker.counts("q") == Counts(2, 3, 0, 0, 1, 0, 1)
+
+
+def test_copy_that_fails_is_no_dead_letter() -> None:
+    broker = make(eager("d"), max_batch_timeout=0, max_retries=0, dead_letter_queue="d")
+    send(broker, "a", at(0))
+    broker.duplicate("q", "a", at(0))
+    original, copy = take(broker, at(0)), take(broker, at(0), concurrency=2)
+    assert outcomes(broker.settle(copy, EXCEPTION, at(1))) == {A: "lost"}
+    assert outcomes(broker.settle(original, EXCEPTION, at(1))) == {A: "dead_letter"}
+    assert [message.id for message in broker.pending("d")] == [A]
+    assert broker.pending("q") == []
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_copy_does_not_fill_a_place_beside_its_original(size: int) -> None:
+    """3.2: a fault must not make a batch full that is not."""
+    broker = make(max_batch_size=size, max_batch_timeout=5 * SECOND)
+    send(broker, "a", at(0))
+    broker.duplicate("q", "a", at(0))
+    assert broker.wake_at("q", at(0)) == at(5)
+    send(broker, "b", at(1), delay=SECOND)
+    assert broker.wake_at("q", at(1)) == (at(2) if size == 2 else at(5))
+    broker.settle(take(broker, at(5)), Result(), at(5))
+    assert broker.wake_at("q", at(5)) == at(10)
 
 
 def test_copy_can_come_later_and_starts_where_its_original_stood() -> None:
@@ -1100,14 +1125,6 @@ def test_what_is_not_stored_cannot_be_duplicated() -> None:
     broker.settle(take(broker, at(0)), Result(), at(0))
     assert not broker.duplicate("q", "a", at(0))
     assert broker.pending("q") == []
-
-
-def test_copies_that_became_dead_letters_do_not_meet_either() -> None:
-    broker = make(eager("d"), max_batch_timeout=0, max_retries=0, dead_letter_queue="d")
-    send(broker, "ab", at(0))
-    broker.duplicate("q", "a", at(0))
-    seen = simulate(broker, lambda batch: EXCEPTION if batch.queue == "q" else Result())
-    assert [batch for _, queue, batch in seen if queue == "d"] == [["a#1", "b#1"], ["a#1"]]
 
 
 def test_batch_may_be_shuffled() -> None:

@@ -133,6 +133,12 @@ class NaiveQueue:
     def line(self, now: Instant) -> list[Message]:
         return [message for message in self.stored() if message.available <= now]
 
+    def places(self, now: Instant) -> int:
+        """How many places of a batch the line fills; copies meet nobody of their name there."""
+        line = self.line(now)
+        has_copies = any(message.is_copy for message in self.stored())
+        return len({message.id for message in line}) if has_copies else len(line)
+
     def wake_at(self, now: Instant, concurrency: int) -> Instant | None:
         consumer = self.rules.consumer
         if consumer is None or self.paused or not self.stored():
@@ -148,7 +154,7 @@ class NaiveQueue:
             instant
             for instant in instants
             if instant >= now
-            and (instant >= timer or len(self.line(instant)) >= consumer.max_batch_size)
+            and (instant >= timer or self.places(instant) >= consumer.max_batch_size)
         )
 
     def head(self, now: Instant, size: int) -> list[Message]:
@@ -423,6 +429,9 @@ class BrokerMachine(RuleBasedStateMachine):
         rules = self.queues[queue].rules
         consumer = rules.consumer or rules.pull
         assert consumer is not None
+        if message.is_copy:
+            message.place = "purged"
+            return "lost", None
         if message.attempts == consumer.max_retries + 1:
             grave = consumer.dead_letter_queue
             message.place = "dropped" if grave is None else "dead_letter"
