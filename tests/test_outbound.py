@@ -151,6 +151,20 @@ async def test_another_error_of_a_mock_reaches_the_worker(
         assert (await emulator.fetch("/")).text == "ValueError: the mock's"
 
 
+async def test_a_mistake_in_a_mock_fails_the_test(
+    tmp_path: Path, respx_mock: respx.MockRouter
+) -> None:
+    """A Worker that catches everything must not make it pass."""
+
+    def look_up(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text=request.headers["x-not-sent"])
+
+    respx_mock.get(URL).mock(side_effect=look_up)
+    async with Emulator(handler(tmp_path, TRY)) as emulator:
+        with pytest.raises(KeyError, match="x-not-sent"):
+            await emulator.fetch("/")
+
+
 async def test_an_assertion_of_a_mock_fails_the_test(
     tmp_path: Path, respx_mock: respx.MockRouter
 ) -> None:

@@ -73,12 +73,10 @@ class IncomingBody:
                     await self._change()
                 if not self._is_wanted():
                     break
-        except AssertionError as error:
-            self._loop.abort(error)  # a mock's, which is the test's
-            self._error = JsException("Error", str(error))
-        except (httpx.HTTPError, OSError):
+        except (httpx.HTTPError, httpx.StreamError, OSError):
             self._error = JsException("Error", "Network connection lost.")
         except Exception as error:
+            self._loop.abort(error)  # a mock's, which is the test's
             self._error = JsException("Error", f"Network connection lost. ({error!r})")
         finally:
             self._done = True

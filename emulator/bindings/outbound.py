@@ -25,7 +25,7 @@ from emulator.bindings.outbound_site import OutboundSite, PowerCutHere
 from emulator.bindings.redirects import follow
 from emulator.bindings.transport import Transport, is_unmatched
 from emulator.errors import EmulatorError, OutboundDenied
-from emulator.location import Location, caller
+from emulator.location import Location, caller, raised_at
 from emulator.runtime.host import WebRequest, WebResponse
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
     from emulator.invocation import Invocation
     from emulator.kernel import Kernel
+
+
+# What a network, or a service behind it, may do to a request; `OutboundDenied` is an OSError.
+_NETWORK = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError)
 
 
 class Outbound:
@@ -152,10 +156,15 @@ class Outbound:
         return site.answered(response)
 
     def tell_test(self, error: Exception) -> None:
-        """Abort the run where an exception of a mock's is the test's affair."""
-        if isinstance(error, (AssertionError, EmulatorError)) and not isinstance(
-            error, OutboundDenied
-        ):
+        """Abort the run where an exception of a mock's is the test's affair.
+
+        A mock stands for a service, whose errors are httpx's and the system's. Any other that is
+        raised in its code is a mistake there, which no Worker may be blamed for, or catch; one that
+        a route has as its side effect is meant for the Worker.
+        """
+        if isinstance(error, (*_NETWORK, PowerCutHere)):
+            return
+        if isinstance(error, (AssertionError, EmulatorError)) or raised_at(error) is not None:
             self._kernel.loop.abort(error)
 
     # -- refusals --------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ class OutboundSite:
         faults = invocation.kernel.faults.meet(
             site_name("fetch", self._request.method, target_of(str(self._request.url))),
             in_request=invocation.in_request and not invocation.main_done,
-            retried=invocation.retried,
+            retried=invocation.repeats,
         )
         if not faults:
             return None
