@@ -1,0 +1,121 @@
+"""`sweep()`: runs a scenario under plan after plan, each in an emulator of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from emulator.emulator import Config, Emulator
+from emulator.foreign import is_foreign
+from emulator.sweeping.collection import Collections
+from emulator.sweeping.observe import observe, release
+from emulator.sweeping.search import Search
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Sequence
+
+    from emulator.sweeping.outcome import Outcome, Plan
+    from emulator.sweeping.report import SweepReport
+
+_REFUSED: Final = {
+    "faults": "the sweep plans the faults; a scenario may add its own with emulator.faults.add()",
+    "state": "each run starts with nothing stored",
+}
+
+
+async def sweep(
+    scenario: Callable[[Emulator], Awaitable[object]],
+    config: Config | Sequence[Config],
+    depth: int = 1,
+    classes: Collection[str] | Literal["all"] = ("platform",),
+    seed: int = 0,
+    *,
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    limit: int | None = None,
+    **emulator_arguments: Any,
+) -> SweepReport:
+    """Run a scenario once clean and once under each fault that can strike it; report what fails.
+
+        async def scenario(emulator):
+            await emulator.fetch("/signup", method="POST", json={"email": "a@b.example"})
+            await emulator.settle()
+            assert len(emulator.queues["emails"].deliveries) == 1
+
+        report = await sweep(scenario, "wrangler.jsonc")
+        assert report.passed, report.render()
+
+    `depth` is the number of faults in a plan. `classes` are those to try, "all" means all but
+    "loss". `only` and `skip` are patterns of sites (`step.*.charge`) or of faults
+    (`batch.*#*:lose_ack`). `limit` is the most plans to try; which ones, `seed` decides, as it does
+    every choice of the emulator's. The other arguments are those of `Emulator`; `bindings` are the
+    same objects in every run.
+
+    A scenario fails by an exception, or by findings that fail a test by default. Raises `TypeError`
+    for a scenario that is no coroutine function and for `faults` and `state`, `ValueError` for
+    arguments that are wrong, and whatever `Emulator` raises for its own.
+    """
+    _check(scenario, emulator_arguments)
+    search = Search(depth=depth, classes=classes, only=only, skip=skip, limit=limit, seed=seed)
+    with Collections() as collections:
+        while (plan := search.next()) is not None:
+            emulator = Emulator(config, seed=seed, faults=plan, **emulator_arguments)
+            outcome = await _run(scenario, emulator, plan)
+            del emulator
+            release(outcome.error)
+            search.tell(plan, outcome)
+            del outcome
+            collections.between()
+    return search.report()
+
+
+async def _run(
+    scenario: Callable[[Emulator], Awaitable[object]], emulator: Emulator, plan: Plan
+) -> Outcome:
+    start = perf_counter()
+    async with emulator:
+        error = await _error_of(scenario, emulator)
+        return observe(emulator, plan, error, seconds=perf_counter() - start)
+
+
+async def _error_of(
+    scenario: Callable[[Emulator], Awaitable[object]], emulator: Emulator
+) -> BaseException | None:
+    try:
+        await scenario(emulator)
+    except BaseException as error:
+        if _is_from_outside(error):
+            raise
+        return error
+    return None
+
+
+def _is_from_outside(error: BaseException) -> bool:
+    """Whether an exception ends the sweep instead of failing the run."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        return True
+    outcomes: Any = sys.modules.get("_pytest.outcomes")
+    if outcomes is not None and isinstance(error, outcomes.OutcomeException):
+        if not isinstance(error, outcomes.Failed):
+            return True  # pytest.skip and pytest.exit
+        # `pytest.fail` fails the run, unless a time-out's signal handler called it.
+        return is_foreign(AssertionError().with_traceback(error.__traceback__))
+    return is_foreign(error)
+
+
+def _check(scenario: object, arguments: dict[str, Any]) -> None:
+    call = getattr(type(scenario), "__call__", None)  # noqa: B004 - what it is, not whether
+    if not (inspect.iscoroutinefunction(scenario) or inspect.iscoroutinefunction(call)):
+        raise TypeError(
+            f"a scenario is a coroutine function that takes the emulator, not {scenario!r}; "
+            "write `async def scenario(emulator): ...`"
+        )
+    for name, why in _REFUSED.items():
+        if name in arguments:
+            raise TypeError(f"sweep() takes no {name}: {why}")

@@ -1,0 +1,189 @@
+"""A sweep's report for people.
+
+97 runs: 3 failures of 1 cause
+
+AssertionError at tests/test_signup.py:31
+    assert mail.call_count == 1
+  --emulator-faults "batch.emails#1:lose_ack"
+  ...
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING, Final
+
+from emulator.trace.timeline import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from emulator.sweeping.outcome import Failure
+    from emulator.sweeping.report import SweepReport
+
+_OTHER_PLANS: Final = 5
+_TIMELINE_LINES: Final = 60
+_LISTED: Final = 5
+_PLAIN: Final = re.compile(r"[\w./:=@+,-]+", re.ASCII)
+# What a shell, or Windows' command line, reads inside double quotes.
+_SPECIAL: Final = re.compile(r'[$`"\\!%\n]')
+
+
+def render(report: SweepReport) -> str:
+    """Return the whole report."""
+    groups = ("\n".join(_group(failures)) for failures in report.groups.values())
+    parts = (head(report), *groups, summary(report))
+    return "\n\n".join(parts) + "\n"
+
+
+def head(report: SweepReport) -> str:
+    """Return the first line: how many runs, and what came of them."""
+    runs = count(report.runs, "run")
+    if report.failures:
+        causes = count(len(report.groups), "cause")
+        return f"{runs}: {count(len(report.failures), 'failure')} of {causes}"
+    if report.empty:
+        return f"{runs}: nothing to sweep"
+    return f"{runs}: {'passed' if report.complete else 'no failure so far'}"
+
+
+def summary(report: SweepReport) -> str:
+    """Return what was tried and what was not."""
+    if report.empty:
+        return _why_empty(report)
+    return "; ".join(_bound(report))
+
+
+def _why_empty(report: SweepReport) -> str:
+    if not report.sites:
+        return (
+            "nothing to sweep: the scenario met no site where a fault can strike; a scenario sends "
+            "requests or messages and waits, as with emulator.settle()"
+        )
+    sites = count(len(report.sites), "site")
+    text = f"nothing to sweep: of the faults at {sites} none is left by {report.selection}"
+    return "; ".join((text, *_not_tried(report)))
+
+
+def _bound(report: SweepReport) -> Iterator[str]:
+    if report.tried:
+        yield f"tried: {', '.join(_tried(report))}"
+    yield from _not_tried(report)
+    if report.cut:
+        cut = ", ".join(plans(length, number) for length, number in report.cut.items())
+        yield f"cut off by the limit: {cut} (the others were chosen by seed {report.seed})"
+    if report.unfired:
+        yield f"not reached: {listed(report.unfired)}"
+    if report.hidden:
+        number = len(report.hidden)
+        verb = "appears" if number == 1 else "appear"
+        deeper = f" (depth={report.depth + 1} tries {'it' if number == 1 else 'them'})"
+        yield f"{count(number, 'site')} {verb} only under a fault{'' if report.cut else deeper}"
+    if report.never:
+        yield f"never true: {', '.join(report.never)}"
+    unplayed = len(report.failures) - report.replayed
+    if report.complete and unplayed:
+        yield f"replayed: {report.replayed} of {count(len(report.failures), 'failure')}"
+    if not report.complete:
+        yield "the sweep was not finished"
+
+
+def _tried(report: SweepReport) -> Iterator[str]:
+    index, shards = report.shard
+    for length, number in report.tried.items():
+        text = plans(length, number)
+        yield f"{text} at {count(report.tried_sites, 'site')}" if length == 1 else text
+    if shards > 1:
+        yield f"shard {index + 1} of {shards}"
+
+
+def _not_tried(report: SweepReport) -> Iterator[str]:
+    classes = list(report.not_tried.items())
+    if classes:
+        total = sum(number for _, number in classes)
+        names = ", ".join(f"{number:,} {name}" for name, number in classes)
+        yield f"not tried: {names} {'fault' if total == 1 else 'faults'}"
+    if report.left_out:
+        yield f"left out by only and skip: {count(report.left_out, 'fault')}"
+    if report.unmatched:
+        yield f"met nothing: {', '.join(report.unmatched)}"
+
+
+def _group(failures: list[Failure]) -> Iterator[str]:
+    first, *others = failures
+    yield printable(first.cause)
+    if source := source_of(first):
+        yield _indented(source, 4)
+    yield _indented(command(first), 2)
+    if first.flaky:
+        yield "  not reproducible: it did not fail in the same way when it was run again"
+    if first.text:
+        yield _indented(first.text, 2)
+    if others:
+        yield "  also fails under:"
+        yield from (f"    {line}" for line in also(others))
+    if first.trace is not None and len(first.trace):
+        yield ""
+        yield _indented("\n".join(cut_middle(first.trace.render().splitlines())), 2)
+
+
+def also(failures: list[Failure]) -> Iterator[str]:
+    """Yield the plans of these failures, at most five, and how many more there are."""
+    for failure in failures[:_OTHER_PLANS]:
+        yield f"{printable(failure.shown)}{'  (not reproducible)' if failure.flaky else ''}"
+    if len(failures) > _OTHER_PLANS:
+        yield f"and {len(failures) - _OTHER_PLANS:,} more"
+
+
+def command(failure: Failure) -> str:
+    """Return the option that runs a test under the failing plan, as it is pasted."""
+    if not failure.plan:
+        return "fails without any fault"
+    return f"--emulator-faults {_quoted(failure.shown)}"
+
+
+def source_of(failure: Failure) -> str:
+    """Return the line of the user's code, without its place where that is in the cause."""
+    place, _, source = failure.place.partition(": ")
+    return source if failure.cause.endswith(f" at {place}") else failure.place
+
+
+def cut_middle(lines: list[str]) -> list[str]:
+    """Return the lines of a timeline; of very many the first ones and the last."""
+    left_out = len(lines) - _TIMELINE_LINES
+    if left_out <= 0:
+        return lines
+    half = _TIMELINE_LINES // 2
+    return [*lines[:half], f"... {left_out:,} lines ...", *lines[-half:]]
+
+
+def plans(length: int, number: int) -> str:
+    """Return so many plans of this length, such as `97 single faults`."""
+    names = {1: "single fault", 2: "pair", 3: "triple"}
+    if length in names:
+        return count(number, names[length])
+    return f"{count(number, 'plan')} of {length} faults"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(texts: Iterable[str]) -> str:
+    """Return how many texts there are, and the first of them."""
+    texts = list(texts)
+    more = len(texts) - _LISTED
+    names = [*texts[:_LISTED], *([f"and {more:,} more"] if more > 0 else [])]
+    return f"{len(texts):,} ({', '.join(names)})"
+
+
+def _quoted(text: str) -> str:
+    if _PLAIN.fullmatch(text):
+        return text
+    return shlex.quote(text) if _SPECIAL.search(text) else f'"{text}"'
+
+
+def _indented(text: str, width: int) -> str:
+    return "\n".join(f"{' ' * width}{printable(line)}".rstrip() for line in text.splitlines())
