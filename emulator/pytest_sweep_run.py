@@ -1,0 +1,155 @@
+"""Runs one test again and again, unseen: what a sweep does between the start and the report.
+
+A run has the three phases of any other, through the same hooks, so that fixtures, other plugins
+and the hooks of conftest files see what they always see. Two things differ:
+
+1. Nothing is reported. `pytest_runtest_makereport` is asked all the same, since `tmp_path` and the
+   well-known fixtures that ask whether their test failed need it.
+2. The teardown is told that the next test is this one again. Function-scoped fixtures are torn
+   down, wider ones stay. What a run left on the item (output, properties, markers) is taken off.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from unittest import SkipTest
+
+import pytest
+
+from emulator.pytest_plugin import RUN, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from emulator.sweeping.outcome import Outcome, Plan
+
+Phase: TypeAlias = Literal["setup", "call", "teardown"]
+
+# As in pytest's own runner; a debugger is not for the runs that nobody sees.
+_FOREIGN = (pytest.exit.Exception, KeyboardInterrupt)
+# Not an error of the run: the test itself says that it does not count.
+NOT_COUNTED = (pytest.skip.Exception, pytest.xfail.Exception, SkipTest)
+
+
+class Repeater:
+    """Runs one item under plan after plan; `phases` says where a plan's run failed."""
+
+    def __init__(self, item: pytest.Function, strict: Collection[str] | None) -> None:
+        self._item: Any = item  # its private parts are what a repetition is about
+        self._strict = strict
+        # The same test, as another node: a teardown goes as far up as the two differ.
+        self._again = copy.copy(item)
+        self._markers = list(item.own_markers)
+        self._properties = list(item.user_properties)
+        self.phases: dict[Plan, Phase] = {}
+        self.skipped: list[Plan] = []
+        self.met_emulator = False
+
+    def run(self, plan: Plan) -> Outcome | None:
+        """Run the item under a plan; None if a run without faults is skipped."""
+        self._renew()
+        run = self._item.stash[RUN] = Run(plan, silent=True)
+        try:
+            # What is warned of is what the run that is reported warns of.
+            with warnings.catch_warnings(record=True):
+                return self._run(run)
+        finally:
+            self._item._request = False
+            self._item.funcargs = None
+            del self._item.stash[RUN]
+
+    def _run(self, run: Run) -> Outcome | None:
+        _restart_timeout(self._item)
+        start = perf_counter()
+        phase: Phase = "setup"
+        error = self._do(phase)
+        if error is None:
+            phase = "call"
+            error = self._do(phase)
+        self.met_emulator = self.met_emulator or run.emulator is not None
+        skipped = isinstance(error, NOT_COUNTED)
+        if skipped and not run.plan:
+            self._end()
+            return None
+        if skipped:
+            self.skipped.append(run.plan)
+            error = None
+        outcome = self._observe(run, phase, error, perf_counter() - start)
+        late = self._end()
+        if late is not None and outcome.error is None:
+            phase = "teardown"
+            outcome = self._observe(run, phase, late, perf_counter() - start)
+        if outcome.error is not None:
+            self.phases[run.plan] = phase
+            _forget(late, outcome.error)
+        run.emulator = None
+        return outcome
+
+    def _do(self, phase: Phase, **arguments: object) -> BaseException | None:
+        hooks = self._item.ihook
+        hook = getattr(hooks, f"pytest_runtest_{phase}")
+
+        def act() -> None:
+            __tracebackhide__ = True
+            hook(item=self._item, **arguments)
+
+        call = pytest.CallInfo.from_call(act, phase, reraise=_FOREIGN)
+        hooks.pytest_runtest_makereport(item=self._item, call=call)
+        return None if call.excinfo is None else call.excinfo.value
+
+    def _end(self) -> BaseException | None:
+        return self._do("teardown", nextitem=self._again)
+
+    def _observe(
+        self, run: Run, phase: Phase, error: BaseException | None, seconds: float
+    ) -> Outcome:
+        from emulator.sweeping.observe import observe
+        from emulator.sweeping.outcome import Outcome, describe
+
+        text = f"{describe(error)} (in {phase})" if error and phase != "call" else ""
+        if run.emulator is None:
+            cause = f"{type(error).__name__} in {phase}" if error else ""
+            return Outcome(error, cause, seconds=seconds, text=text)
+        return observe(
+            run.emulator, run.plan, error, seconds=seconds, strict=self._strict, text=text
+        )
+
+    def _renew(self) -> None:
+        """Make the item what it was when it was collected."""
+        item = self._item
+        item._report_sections.clear()
+        item.own_markers[:] = self._markers
+        item.user_properties[:] = self._properties
+        if isinstance(item.parent, pytest.Class):
+            # Each run has an instance of its own, as each test has.
+            item.__dict__.pop("_obj", None)
+            item.__dict__.pop("_instance", None)
+        item._initrequest()
+
+    def finish(self) -> None:
+        """Leave the item as new, for the run that is reported."""
+        self._renew()
+        _restart_timeout(self._item)
+
+
+def _forget(*errors: BaseException | None) -> None:
+    """Let go of what the frames of an error hold."""
+    from emulator.sweeping.observe import release
+
+    for error in errors:
+        release(error)
+
+
+def _restart_timeout(item: pytest.Function) -> None:
+    """Give each run the time that pytest-timeout gives a test."""
+    plugin: Any = item.config.pluginmanager.get_plugin("timeout")
+    read = getattr(plugin, "_get_item_settings", None)
+    if read is None:
+        return
+    settings = read(item)
+    if settings.timeout and settings.func_only is False:
+        item.ihook.pytest_timeout_cancel_timer(item=item)
+        item.ihook.pytest_timeout_set_timer(item=item, settings=settings)
