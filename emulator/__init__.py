@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     from emulator.errors import UnsupportedLoop as UnsupportedLoop
     from emulator.errors import WorkerCrashed as WorkerCrashed
     from emulator.errors import WorkerLoadError as WorkerLoadError
+    from emulator.errors import WorkflowError as WorkflowError
+    from emulator.errors import WorkflowFailed as WorkflowFailed
     from emulator.faults import Fault as Fault
     from emulator.findings import Finding as Finding
     from emulator.ingress import ReplyLost as ReplyLost
     from emulator.logs import Log as Log
     from emulator.queues.control import BatchResult as BatchResult
+    from emulator.sweeping.report import SweepReport as SweepReport
+    from emulator.sweeping.run import sweep as sweep
 
 _HOMES = {
     "BackgroundTask": "background",
@@ -55,9 +59,13 @@ _HOMES = {
     "ReplyLost": "ingress",
     "StateError": "errors",
     "Stuck": "errors",
+    "SweepReport": "sweeping.report",
     "UnsupportedLoop": "errors",
     "WorkerCrashed": "errors",
     "WorkerLoadError": "errors",
+    "WorkflowError": "errors",
+    "WorkflowFailed": "errors",
+    "sweep": "sweeping.run",
 }
 
 __all__ = sorted(_HOMES)

@@ -10,7 +10,7 @@ from emulator.importer import Bundle
 from emulator.invocation import Invocation
 from emulator.isolate import Isolate
 from emulator.pump import Goal
-from emulator.runtime.rpc import _BindingWrapper, _EnvWrapper, raw_env
+from emulator.runtime.rpc import TestEnvWrapper, _BindingWrapper, raw_env
 from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class TestEnv:
     def __init__(self, caller: Caller, given: Mapping[str, Any]) -> None:
         self._caller = caller
         self._given = given
-        self._wrapped = _EnvWrapper(raw_env())
+        self._wrapped = TestEnvWrapper(raw_env())
 
     def __getattr__(self, name: str) -> Any:
         if name in self._given:
@@ -151,6 +151,13 @@ class TestBinding:
         return TestBinding(self._caller, value) if callable(value) else value
 
     async def __call__(self, *args: Any, **options: Any) -> Any:
-        return await self._caller.at_once(
+        result = await self._caller.at_once(
             "a call on `emulator.env`", lambda: self._wrapped(*args, **options)
         )
+        if type(result) is list:
+            return [self._as_tests(item) for item in result]
+        return self._as_tests(result)
+
+    def _as_tests(self, value: Any) -> Any:
+        """What a binding returned: a handle is the test's to use, like the binding itself."""
+        return TestBinding(self._caller, value) if isinstance(value, _BindingWrapper) else value

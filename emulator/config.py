@@ -4,6 +4,7 @@
           ├─ config_keys.py    which keys there are
           ├─ worker_config.py  a Worker ─── compatibility.py, dotenv.py
           ├─ queue_config.py   its queues
+          ├─ workflow_config.py  its Workflows
           └─ section.py        values with their types and places; the report of what is wrong
 
 All that is wrong is told in one `ConfigError`, a line each; what is suspicious is a
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, TypeAlias, get_args
 from emulator.queue_config import Consumer, Plan, Producer, Profile, QueueConfig, QueueReader
 from emulator.section import ConfigWarning, Report, Section, is_list, is_table, shown
 from emulator.worker_config import Limits, Service, WorkerConfig, WorkerReader
+from emulator.workflow_config import WorkflowConfig, WorkflowReader
 from emulator.wrangler import find, layers, read
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ __all__ = [
     "Service",
     "Settings",
     "WorkerConfig",
+    "WorkflowConfig",
     "find",
     "load",
 ]
@@ -52,6 +55,7 @@ class Settings:
 
     workers: tuple[WorkerConfig, ...]
     queues: tuple[QueueConfig, ...]
+    plan: Plan = "paid"
 
 
 def load(
@@ -79,9 +83,11 @@ def load(
     tops = list(_sections(config, folder, report))
     report.raise_problems()
     queues = QueueReader(profile, plan, report)
-    reader = WorkerReader(report, queues, folder, environment)
+    workflows = WorkflowReader(report)
+    reader = WorkerReader(report, queues, workflows, folder, environment)
     workers = tuple(reader.worker(layers(top, environment)) for top in tops)
-    settings = Settings(workers=workers, queues=queues.queues(queue_settings))
+    workflows.check_scripts([worker.name for worker in workers])
+    settings = Settings(workers=workers, queues=queues.queues(queue_settings), plan=plan)
     report.close()
     return settings
 

@@ -6,7 +6,7 @@ what it gives to `waitUntil` has no limit of its own, and its failure is the run
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.clock import MICROSECONDS, instant
 from emulator.foreign import is_foreign
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from emulator.isolate import Isolate, Worker
     from emulator.kernel import Kernel
 _WALL_TIME = 15 * 60 * MICROSECONDS
+
+
+class Trigger(NamedTuple):
+    """A cron expression, and the instant it fires for."""
+
+    cron: str
+    at: int
 
 
 class ScheduledController(HostObject):
@@ -72,21 +79,26 @@ class Cron:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
 
-    def dispatch(self, worker: Worker, cron: str | None, time: datetime | None) -> ScheduledRun:
-        """Start a run; without `cron` the Worker's first trigger, without `time` now.
+    def trigger(self, worker: Worker, cron: str | None, time: datetime | None) -> Trigger:
+        """The trigger that is meant: without `cron` the Worker's first one, without `time` now.
 
-        Raises `ValueError` for a `time` without a time zone, `WorkerLoadError` for code that cannot
-        be loaded.
+        Raises `ValueError` for a `time` without a time zone.
         """
         if time is not None and time.tzinfo is None:
             raise ValueError(f"time is {time!r}, which has no time zone; give an aware datetime")
-        crons = worker.config.crons
-        text = cron if cron is not None else (crons[0] if crons else "")
-        at = instant(time) if time is not None else self._kernel.now
-        run = ScheduledRun(worker.isolate, text)
+        known = (
+            *worker.config.crons,
+            *(cron for workflow in worker.config.workflows for cron in workflow.schedules),
+        )
+        text = cron if cron is not None else (known[0] if known else "")
+        return Trigger(text, instant(time) if time is not None else self._kernel.now)
+
+    def dispatch(self, worker: Worker, trigger: Trigger) -> ScheduledRun:
+        """Start a run; raises `WorkerLoadError` for code that cannot be loaded."""
+        run = ScheduledRun(worker.isolate, trigger.cron)
         run.on_end, run.on_killed = run.finish, run.cut
-        self._kernel.record("scheduled", run.subject, cron=text)
-        run.start(self._run(run, ScheduledController(text, at // 1000)))
+        self._kernel.record("scheduled", run.subject, cron=trigger.cron)
+        run.start(self._run(run, ScheduledController(trigger.cron, trigger.at // 1000)))
         return run
 
     async def _run(self, run: ScheduledRun, controller: ScheduledController) -> None:

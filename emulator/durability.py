@@ -6,23 +6,40 @@ snapshot and the records since, settle as lost what was in flight, go on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from emulator.store.memory import MemoryStore
 from emulator.store.records import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
     from os import PathLike
 
     from emulator.kernel import Kernel
-    from emulator.queues.service import Queues
     from emulator.store import Store
+    from emulator.store.records import Payload
 
-_QUEUES = "queues"
 # The clock's records and snapshot are [virtual now, how many processes opened the file].
 _CLOCK = "clock"
 # Records after which the state is written as a whole, unless that is longer.
 _COMPACT_EVERY = 10_000
+
+
+class Product(Protocol):
+    """A part of the platform with a state of its own."""
+
+    @property
+    def stored(self) -> int:
+        """How many things the state consists of, for the size of its snapshot."""
+
+    def take_records(self) -> Sequence[Payload]:
+        """The records of all changes since the last call."""
+
+    def snapshot(self) -> Payload:
+        """The whole state."""
+
+    def rebuild(self, snapshot: Payload | None, records: Iterable[Payload]) -> None:
+        """Start again from stored state."""
 
 
 class Durability:
@@ -32,9 +49,11 @@ class Durability:
     What it did not take is kept and tried again at the next commit.
     """
 
-    def __init__(self, kernel: Kernel, queues: Queues, path: str | PathLike[str] | None) -> None:
+    def __init__(
+        self, kernel: Kernel, products: Mapping[str, Product], path: str | PathLike[str] | None
+    ) -> None:
         self._kernel = kernel
-        self._queues = queues
+        self._products = products
         self._keeps_time = path is not None
         self._opened = 1
         self._uncommitted = False
@@ -43,10 +62,11 @@ class Durability:
 
     def commit(self) -> None:
         """Make durable what changed since the last time."""
-        records = self._queues.broker.take_records()
-        if records:
-            self._store.append([Record(_QUEUES, record) for record in records])
-            self._uncommitted = True
+        for name, product in self._products.items():
+            records = product.take_records()
+            if records:
+                self._store.append([Record(name, record) for record in records])
+                self._uncommitted = True
         if self._uncommitted:
             self._write()
 
@@ -56,8 +76,11 @@ class Durability:
         self._store.commit()
         self._uncommitted = False
         count = self._store.record_count
-        if count > _COMPACT_EVERY and count > self._queues.stored:
+        if count > _COMPACT_EVERY and count > self._stored():
             self._compact()
+
+    def _stored(self) -> int:
+        return sum(product.stored for product in self._products.values())
 
     def recover(self) -> None:
         """Take over what the store has, at the start.
@@ -81,15 +104,16 @@ class Durability:
         """Rebuild the platform's state from the store."""
         self.commit()
         loaded = self._store.load()
-        snapshot = (loaded.snapshot or {}).get(_QUEUES)
-        self._queues.rebuild(
-            snapshot, [record.payload for record in loaded.records if record.product == _QUEUES]
-        )
+        for name, product in self._products.items():
+            snapshot = (loaded.snapshot or {}).get(name)
+            records = [record.payload for record in loaded.records if record.product == name]
+            product.rebuild(snapshot, records)
         self.commit()
 
     def clear(self) -> None:
         """Forget the durable state."""
-        self._queues.broker.take_records()
+        for product in self._products.values():
+            product.take_records()
         self._compact()
 
     def close(self) -> None:
@@ -102,8 +126,8 @@ class Durability:
             self._store.close()
 
     def _compact(self) -> None:
-        snapshot = {_QUEUES: self._queues.broker.snapshot(), _CLOCK: self._time()}
-        self._store.compact(snapshot)
+        states = {name: product.snapshot() for name, product in self._products.items()}
+        self._store.compact({**states, _CLOCK: self._time()})
         self._uncommitted = False
 
     def _time(self) -> list[int]:

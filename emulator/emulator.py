@@ -18,6 +18,7 @@ from emulator import client as http
 from emulator import config as settings
 from emulator import importer
 from emulator.caller import Caller, TestEnv, fail
+from emulator.checks import Checks
 from emulator.clock import moment
 from emulator.durations import describe, microseconds
 from emulator.errors import (
@@ -35,6 +36,7 @@ from emulator.pump import Goal
 from emulator.queues.control import Queue
 from emulator.registry import Registry
 from emulator.timers import ClockView
+from emulator.workflows.control import Workflow
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -134,7 +136,13 @@ class Emulator:
             "queue",
             {name: Queue(platform.queues, name, caller) for name in platform.queues.broker.queues},
         )
-        self.workflows: Mapping[str, Any] = Registry("Workflow", {})
+        self.workflows: Mapping[str, Workflow] = Registry(
+            "Workflow",
+            {
+                name: Workflow(platform.workflows, name, caller)
+                for name in platform.workflows.engine.workflows
+            },
+        )
         self.durable_objects: Mapping[str, Any] = Registry("Durable Object binding", {})
         self.clock = ClockView(self._kernel)
 
@@ -246,10 +254,20 @@ class Emulator:
         time: datetime | None = None,
         worker: str | None = None,
     ) -> tuple[str, BaseException | None]:
-        """Run the `scheduled` handler; returns the outcome (`ok`, `exception`) and the error."""
+        """Run the `scheduled` handler; returns the outcome (`ok`, `exception`) and the error.
+
+        Workflows that have this cron among their `schedules` get an instance each. The handler is
+        not called for a cron that only they have.
+        """
         self._check_open("scheduled")
+        of = self._platform.worker(worker)
+        trigger = self._platform.cron.trigger(of, cron, time)
+        if self._platform.workflows.is_scheduled(of, trigger.cron):
+            await self._do("scheduled", lambda: self._platform.workflows.fire(of, *trigger))
+            if trigger.cron not in of.config.crons:
+                return "ok", None
         try:
-            run = self._platform.cron.dispatch(self._platform.worker(worker), cron, time)
+            run = self._platform.cron.dispatch(of, trigger)
         except WorkerLoadError as error:
             return "exception", error
         await self._kernel.pump.reach(Goal("scheduled()", lambda: run.outcome is not None))
@@ -283,14 +301,19 @@ class Emulator:
         """Run until nothing is left to do.
 
         Passes sleeps, retry delays, batch time-outs and delayed messages; does not wait for
-        retention, cron, paused queues and queues without a consumer. The clock stops at the last
-        thing that happened. `sleeps=False` is for Workflows, which are not emulated yet: it would
-        stop at their sleeps. Raises `NotSettled`, naming what is pending, past `limit` of virtual
-        time.
+        retention, cron, paused queues, queues without a consumer, paused Workflows and those that
+        wait for an event. The clock stops at the last thing that happened. `sleeps=False` stops
+        where nothing but sleeps of Workflows is left. Raises `NotSettled`, naming what is pending,
+        past `limit` of virtual time.
         """
         self._check_open("settle")
         end = self._kernel.now + microseconds(limit)
-        goal = Goal("settle()", lambda: not self._kernel.loop.has_work, horizon=end, limit=end)
+        loop, workflows = self._kernel.loop, self._platform.workflows
+
+        def settled() -> bool:
+            return not loop.has_work or (not sleeps and workflows.only_sleeps)
+
+        goal = Goal("settle()", settled, horizon=end, limit=end)
         await self._kernel.pump.reach(goal)
 
     async def run_until(
@@ -350,6 +373,11 @@ class Emulator:
     def trace(self) -> Trace:
         """All that happened."""
         return self._kernel.trace
+
+    @property
+    def check(self) -> Checks:
+        """Assertions over the whole run, such as `exactly_once`; see `emulator.checks`."""
+        return Checks(self._kernel.trace, self.queues)
 
     @property
     def logs(self) -> Sequence[Log]:

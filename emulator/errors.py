@@ -13,6 +13,8 @@
     ├── OutsideWorker                        a Worker API was used where no Worker runs
     ├── UnsupportedLoop                      the caller's event loop is not asyncio's
     ├── LoopRunning (also a RuntimeError)    `run` was called where an event loop runs already
+    ├── WorkflowError                        the platform refuses a verb of a Workflow
+    ├── WorkflowFailed                       an instance ended errored or terminated
     ├── EmulatorClosed                       the emulator is closed already
     └── StateError                           the state file cannot be read
 
@@ -72,6 +74,34 @@ class UnsupportedLoop(EmulatorError):
 
 class LoopRunning(EmulatorError, RuntimeError):
     """`emulator.run()` was called while an event loop runs: await the coroutine instead."""
+
+
+class WorkflowError(EmulatorError):
+    """The platform refuses something about a Workflow: `name` and `message`, as user code sees."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(name, message)
+        self.name = name
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message}"
+
+
+class WorkflowFailed(EmulatorError):
+    """An instance came to an end that was not waited for: `instance`, `status`, `error`."""
+
+    def __init__(self, instance: object, status: str, error: object) -> None:
+        super().__init__(instance, status, error)
+        self.instance = instance
+        self.status = status
+        self.error = error
+
+    def __str__(self) -> str:
+        why = ""
+        if self.error is not None:
+            why = f": {getattr(self.error, 'name', '')}: {getattr(self.error, 'message', '')}"
+        return f"{self.instance!r} is {self.status}{why}"
 
 
 class EmulatorClosed(EmulatorError):

@@ -55,12 +55,18 @@ def disarm_since(known: Any) -> None:
 
 
 def release(coroutine: object, is_part: Callable[[object], bool]) -> None:
-    """Overwrite what the emulator's own frames of a frozen coroutine hold of the emulator."""
+    """Overwrite what the emulator's own frames of a frozen coroutine hold of the emulator.
+
+    A generator of the emulator's that drives a coroutine by hand calls it `coroutine`.
+    """
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
+        driven = None
         if frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+            driven = frame.f_locals.get("coroutine")
             _overwrite(frame, is_part)
-        coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
+        waits_for = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
+        coroutine = waits_for or driven
 
 
 def _overwrite(frame: FrameType, is_part: Callable[[object], bool]) -> None:

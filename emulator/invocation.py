@@ -101,6 +101,11 @@ class Invocation(Scope):
         """Whether the handler or work given to `waitUntil` goes on, within its time."""
         return not self.main_done or (self.background.pending and not self.background.out_of_time)
 
+    @property
+    def repeats(self) -> bool:
+        """Whether the platform repeats the code that runs now, should it fail."""
+        return self.retried
+
     def missing_binding(self, name: str) -> str:
         absent = self.isolate.worker.absent.get(name)
         if absent is None:
@@ -129,6 +134,7 @@ class Invocation(Scope):
 
     def fetch(self, request: WebRequest) -> Awaitable[WebResponse]:
         self.forbid_in_global_scope()
+        self.effect(f"a request to {request.url}")
         return self.kernel.outbound.send(self, request)
 
     def write(self, level: str, text: str) -> None:
@@ -139,12 +145,16 @@ class Invocation(Scope):
         if rest:
             self._partial[level] = rest
 
+    def effect(self, what: str) -> None:
+        """Told of an effect on the outside; only a Workflow's `run` has a rule about these."""
+
     def log(self, level: str, text: str) -> None:
         kernel = self.kernel
         kernel.logs.append(Log(moment(kernel.now), self.worker, level, text))
         kernel.record("log", self.subject, level=level, text=text)
 
     def urandom(self, size: int) -> bytes:
+        self.reads("randomness")
         return self.kernel.surroundings.urandom(size)
 
     def track(self, call: Any) -> None:

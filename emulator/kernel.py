@@ -61,11 +61,14 @@ class Kernel:
         self._collector = Collector()
         # The emulator's own choices: ids, orders. Apart from the Worker's random values.
         self.random = random.Random(f"choices {seed}")
+        # What picks the invocation that goes on first, and by which seed.
+        self._schedule: tuple[int, random.Random] | None = None
         self.pending: list[Callable[[], list[str]]] = []
         self._commits: list[Callable[[], None]] = []
         self.loop.before_run = self._enter
         self.loop.after_run = self._leave
         self.loop.on_scope = _show_modules
+        self.loop.on_contention = self._contended
         self.loop.on_lost_error = self._lost_error
         self.loop.on_never_awaited = _never_awaited
 
@@ -83,6 +86,16 @@ class Kernel:
     ) -> None:
         """Write several events of this instant, one for each row of texts and numbers."""
         self.trace.record_each(self.clock.now, kind, subject, names, rows)
+
+    def _contended(self) -> Callable[[int], int] | None:
+        """Several invocations are ready: first come, first served, unless a fault decides."""
+        seed = self.faults.schedule()
+        if seed is None:
+            self._schedule = None
+            return None
+        if self._schedule is None or self._schedule[0] != seed:
+            self._schedule = seed, random.Random(f"schedule {seed}")
+        return self._schedule[1].randrange
 
     def hexadecimal(self, digits: int) -> str:
         """A random lower-case hexadecimal text of the emulator's choosing."""

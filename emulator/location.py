@@ -32,6 +32,11 @@ _MADE = ("<frozen", "<string>", "<attrs ", "<template>")
 _NOT_USERS = (os.path.dirname(__file__) + os.sep, *_MADE, *sorted(_LIBRARIES))
 # Installed packages lie in such folders, those of another environment on `sys.path` too.
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+# Through which files user code asks for the time and for randomness.
+_GIVE_TIME_AND_CHANCE = tuple(
+    os.path.join("", *parts)
+    for parts in (("time_machine", "__init__.py"), ("random.py",), ("uuid.py",), ("secrets.py",))
+)
 # As often as Python shows the same line of a recursion, and as deep as it shows groups in groups.
 _REPEATS = 3
 _GROUPS = 10
@@ -81,6 +86,22 @@ def caller() -> Location | None:
             return Location(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return running_at()
+
+
+def asked_by() -> Location | None:
+    """The line of the user's code that asked for the time or for randomness itself.
+
+    None where a library did, such as `logging`, which stamps its records.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if is_users_file(name):
+            return Location(name, frame.f_lineno)
+        if not (name.startswith(_NOT_USERS[0]) or name.endswith(_GIVE_TIME_AND_CHANCE)):
+            return None
+        frame = frame.f_back
+    return None
 
 
 def running_at() -> Location | None:

@@ -48,6 +48,7 @@ import threading
 import weakref
 from asyncio import events
 from contextvars import Context, copy_context
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple, Unpack, cast
 
 import greenlet
@@ -137,6 +138,9 @@ class SimLoop(Refusals):
         self.after_run: Callable[[], None] = _nothing
         self.on_scope: Callable[[Scope | None], None] = _nothing
         self.on_close: Callable[[], None] = _nothing
+        # Asked when several invocations are ready: what picks the one that goes on first, by its
+        # place in the order in which they became ready. None is the first.
+        self.on_contention: Callable[[], Callable[[int], int] | None] = _nothing
         # After each callback: True stops the run there (`run_until`, `wait_for`).
         self.watch: Callable[[], bool] | None = None
 
@@ -282,6 +286,10 @@ class SimLoop(Refusals):
         """Whether a timer is pending that `settle` waits for."""
         return self._working_timers > 0
 
+    def has_work_besides(self, timers: int) -> bool:
+        """Whether there is something to do besides so many timers that count as work."""
+        return bool(self._ready) or self._working_timers > timers
+
     @property
     def has_ready(self) -> bool:
         """Whether a callback is ready to run."""
@@ -423,6 +431,9 @@ class SimLoop(Refusals):
                     if handle._cancelled:
                         continue
                     if scope is not self.running_scope:
+                        if ready and self._is_contended(scope, ready[0].scope):
+                            handle = self._pick(handle)
+                            scope = handle.scope
                         self.running_scope = scope
                         self.on_scope(scope)
                     try:
@@ -439,6 +450,31 @@ class SimLoop(Refusals):
         finally:
             # Its argument may be a future whose exception's traceback holds this frame.
             handle = None
+
+    @staticmethod
+    def _is_contended(one: Scope | None, other: Scope | None) -> bool:
+        """Whether these are two invocations."""
+        if one is other or one is None or other is None or other.dead:
+            return False
+        return not (getattr(one, "is_test", True) or getattr(other, "is_test", True))
+
+    def _pick(self, first: Handle) -> Handle:
+        """One of the handles that come first in their invocations; the others keep their order."""
+        choose = self.on_contention()
+        if choose is None:
+            return first
+        firsts: dict[int, Handle] = {id(first.scope): first}
+        for handle in self._ready:
+            scope = handle.scope
+            if getattr(scope, "is_test", True):
+                break  # the platform, or the test, acts in between
+            if not scope.dead and not handle._cancelled:
+                firsts.setdefault(id(scope), handle)
+        picked = list(firsts.values())[choose(len(firsts))]
+        if picked is not first:
+            self._ready.remove(picked)
+            self._ready.appendleft(first)
+        return picked
 
     def _release(self) -> None:
         """Make ready what other threads sent and what is due now."""
@@ -623,9 +659,11 @@ class SimLoop(Refusals):
                 coroutine.close()
 
     def _is_part(self, value: object) -> bool:
-        """Whether this is a part of the emulator that this loop belongs to."""
+        """Whether this is a part of the emulator that this loop belongs to, or leads to one."""
         if isinstance(value, Scope):
             return False
+        if isinstance(value, (FunctionType, MethodType)):
+            return (value.__module__ or "").startswith("emulator.")
         kernel = getattr(value, "kernel", None) or getattr(value, "_kernel", value)
         return getattr(kernel, "loop", None) is self
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from emulator.bindings.outbound import Outbound
 from emulator.clock import instant, moment
 from emulator.cron import Cron
-from emulator.durability import Durability
-from emulator.durations import describe
+from emulator.durability import Durability, Product
+from emulator.durations import DAY, describe
 from emulator.findings import Finding
 from emulator.ingress import Ingress
 from emulator.isolate import Worker, pending_calls
@@ -24,6 +24,9 @@ from emulator.secrets import Masker
 from emulator.timers import describe as describe_timer
 from emulator.values import HostObject
 from emulator.wallclock import wall_clock
+from emulator.workflows.model import Retention, WorkflowRules
+from emulator.workflows.run import workflow_class
+from emulator.workflows.service import Workflows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -32,6 +35,10 @@ if TYPE_CHECKING:
 
     from emulator.config import Consumer, Settings, WorkerConfig
     from emulator.faults import Fault
+
+
+_MIB = 1_048_576
+_PRESERVE = "workflows_preserve_non_retryable_error_message"
 
 
 class Platform:
@@ -66,6 +73,7 @@ class Platform:
         )
         self.kernel.outbound = Outbound(self.kernel, outbound)
         self.queues = Queues(self.kernel, list(_queue_rules(settings, profile)))
+        self.workflows = Workflows(self.kernel, list(_workflow_rules(settings, profile)))
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:
             self._assemble(state)
@@ -77,15 +85,20 @@ class Platform:
 
     def _assemble(self, state: str | PathLike[str] | None) -> None:
         kernel = self.kernel
-        self._durability = Durability(kernel, self.queues, state)
+        products: dict[str, Product] = {"queues": self.queues, "workflows": self.workflows}
+        self._durability = Durability(kernel, products, state)
         self.ingress = Ingress(kernel)
         self.cron = Cron(kernel)
         for config in self.settings.workers:
             worker = self.workers[config.name] = Worker(kernel, config, self._bindings_of(config))
             for consumer in config.consumers:
                 self.queues.consumers[consumer.queue] = worker
+            for workflow in config.workflows:
+                if workflow.script == config.name:
+                    self.workflows.add(workflow, worker)
         kernel.findings.provide(self._unfired_faults)
         kernel.findings.provide(self._unconsumed)
+        kernel.findings.provide(self._unreached_mocks)
         kernel.pending.append(self._waiting)
         if kernel.profile == "miniflare":
             kernel.pump.cancel_hung = self.ingress.cancel_hung
@@ -97,6 +110,9 @@ class Platform:
         env: dict[str, Any] = {**config.vars, **config.secrets}
         for producer in config.producers:
             env[producer.binding] = self.queues.binding(producer.queue)
+        for workflow in config.workflows:
+            if workflow.name in self.workflows.engine.workflows:
+                env[workflow.binding] = self.workflows.binding(workflow.name)
         return {**env, **{name: _as_given(value) for name, value in self._extra.items()}}
 
     def _check_handlers(self, worker: Worker) -> None:
@@ -111,6 +127,9 @@ class Platform:
                 f"{', '.join(script.handlers) or 'none'}",
                 worker.name,
             )
+        for workflow in worker.config.workflows:
+            if workflow.script == worker.name:
+                workflow_class(worker.isolate, workflow)
         for misfit in script.misfits():
             place = misfit.location.relative_to(worker.folder)
             self._find("wrong_arity", misfit.message, worker.name, place)
@@ -135,6 +154,7 @@ class Platform:
         """Drop the memory of every Worker."""
         for worker in self.workers.values():
             worker.evict()
+            self.workflows.interrupt(worker)
 
     def crash(self) -> None:
         """Cut the power of every isolate."""
@@ -145,6 +165,7 @@ class Platform:
         """Load the code of every Worker again."""
         for worker in self.workers.values():
             worker.reload()
+            self.workflows.interrupt(worker)
 
     def restart(self) -> None:
         """Crash, and rebuild the platform's own state from the store."""
@@ -159,6 +180,7 @@ class Platform:
             worker.close()
         self.kernel.reset()
         self.queues.reset()
+        self.workflows.reset()
         if self._durability is not None:
             self._durability.clear()
 
@@ -172,6 +194,7 @@ class Platform:
                 self._durability.close()
         finally:
             self.queues.close()
+            self.workflows.close()
             self.kernel.outbound.close()
             self.kernel.close()
             wall_clock.close(self.kernel.clock)
@@ -189,6 +212,12 @@ class Platform:
     def _unfired_faults(self) -> Iterator[Finding]:
         for unfired in self.kernel.faults.unfired():
             yield Finding("fault_not_fired", unfired.message, moment(self.kernel.now))
+
+    def _unreached_mocks(self) -> Iterator[Finding]:
+        for workflow, what in self.workflows.unreached_mocks():
+            text = f"{what} of the Workflow {workflow} was mocked or held, and never reached"
+            now = moment(self.kernel.now)
+            yield Finding("mock_not_reached", text, now, None, None, f"workflow {workflow}")
 
     def _unconsumed(self) -> Iterator[Finding]:
         for queue in self.queues.unconsumed():
@@ -240,3 +269,24 @@ def _consumer_rules(consumer: Consumer) -> ConsumerRules:
         dead_letter_queue=consumer.dead_letter_queue,
         max_concurrency=consumer.max_concurrency,
     )
+
+
+def _workflow_rules(loaded: Settings, profile: Profile) -> Iterator[WorkflowRules]:
+    """The settings of each Workflow, by the plan and by its Worker's compatibility flags (§15)."""
+    paid = loaded.plan == "paid"
+    kept = (30 if paid else 3) * DAY
+    for worker in loaded.workers:
+        for workflow in worker.workflows:
+            if workflow.script == worker.name:
+                yield WorkflowRules(
+                    workflow.name,
+                    step_limit=workflow.step_limit or (10_000 if paid else 1_024),
+                    concurrency=50_000 if paid else 100,
+                    retention=Retention(kept, kept),
+                    # Locally a date alone does not turn the flag on (E6).
+                    preserve_non_retryable=_PRESERVE
+                    in (worker.flags if profile == "production" else worker.listed_flags),
+                    # Locally storage refuses, somewhere between 5 and 9 MB (O3).
+                    max_output=_MIB if profile == "production" else 8 * _MIB,
+                    max_payload=_MIB,
+                )

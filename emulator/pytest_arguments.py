@@ -23,17 +23,18 @@ from emulator.location import format_error, raised_at
 from emulator.wrangler import FILE_NAMES, find
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 
-def make(request: pytest.FixtureRequest) -> Emulator:
+def make(request: pytest.FixtureRequest, plan: Iterable[Fault] = ()) -> Emulator:
     """Make the emulator of a test; what the user did wrong fails it in one message.
 
-    `--full-trace` shows the frames as well.
+    `plan` are the faults of a sweep, beside the test's own. `--full-trace` shows the frames as
+    well.
     """
     try:
-        return Emulator(**_arguments(request))
+        return Emulator(**_arguments(request, plan))
     except (ConfigError, PlanError, StateError, WorkerLoadError) as error:
         if request.config.getoption("fulltrace"):
             raise
@@ -69,7 +70,7 @@ def _check_names(arguments: dict[str, Any]) -> None:
             )
 
 
-def _arguments(request: pytest.FixtureRequest) -> dict[str, Any]:
+def _arguments(request: pytest.FixtureRequest, plan: Iterable[Fault]) -> dict[str, Any]:
     config, folder = request.config, request.path.parent
     arguments = {
         "wall_clock": config.getini("emulator_wall_clock"),
@@ -82,7 +83,8 @@ def _arguments(request: pytest.FixtureRequest) -> dict[str, Any]:
     if isinstance(state, str | PathLike):
         arguments["state"] = folder / fspath(state)
     given = parse_plan(config.getoption("--emulator-faults"))
-    arguments["faults"] = tuple(dict.fromkeys((*_plan(arguments.get("faults", ())), *given)))
+    own = _plan(arguments.get("faults", ()))
+    arguments["faults"] = tuple(dict.fromkeys((*own, *given, *plan)))
     seed = config.getoption("--emulator-seed")
     if seed is not None:
         arguments["seed"] = seed

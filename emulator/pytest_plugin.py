@@ -2,7 +2,9 @@
 
 Nothing of the emulator is imported until a test asks for it: the plugin costs a start of pytest
 next to nothing. `pytest_arguments.py` reads markers and options, `pytest_report.py` writes what a
-report says, `pytest_guard.py` is what the entry point names.
+report says, `pytest_guard.py` is what the entry point names, `pytest_sweep.py` sweeps marked tests.
+
+It is over 400 lines because the hooks of a plugin are found in one module.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from dataclasses import dataclass
 from functools import wraps
 from importlib.abc import MetaPathFinder
 from time import perf_counter, time
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from emulator import Emulator
     from emulator.pytest_report import Group
+    from emulator.sweeping.outcome import Plan
 
 _EMULATOR = pytest.StashKey["Emulator"]()
 _JUDGED = pytest.StashKey[bool]()
@@ -40,6 +44,30 @@ class FindingWarning(UserWarning):
     finding of a strict code; `default::emulator.pytest_plugin.FindingWarning` is the filter that
     lets it be a warning again.
     """
+
+
+@dataclass(slots=True)
+class Run:
+    """A run of a marked test, as the fixture and the reports see it.
+
+    `plan` are the sweep's faults; `silent` says that nobody will see a report, `told` that the
+    report of the sweep says all that is to be said.
+    """
+
+    plan: Plan
+    silent: bool = False
+    told: bool = False
+    emulator: Emulator | None = None
+
+    def start(self, emulator: Emulator) -> None:
+        """Take note of the emulator of this run, as the fixture has made it."""
+        self.emulator = emulator
+        if self.plan:
+            # A site that a sweep has seen need not be met when something else goes wrong.
+            emulator.findings.expect("fault_not_fired")
+
+
+RUN = pytest.StashKey[Run]()
 
 
 # -- options -----------------------------------------------------------------------------------
@@ -134,10 +162,30 @@ def pytest_configure(config: pytest.Config) -> None:
         'fault_sweep(depth=1, classes=("platform",), only=[], skip=[], limit=None): run the test '
         "once clean and once per fault found",
     )
+    if any("sweep-" in argument for argument in config.args):
+        from emulator.pytest_sweep_shards import configure
+
+        configure(config)
     # Virtual time reaches every copy of time.time(), but not the performance counter's.
     config.stash[_EPOCH] = time() - perf_counter()
     _check_options(config)
     _open_door()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Called by pytest-xdist for each of its processes."""
+    from emulator.pytest_sweep_shards import tell_worker
+
+    tell_worker(node)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if any(item.get_closest_marker("fault_sweep") for item in items):
+        from emulator.pytest_sweep import start
+
+        start(config, items)
 
 
 def _check_options(config: pytest.Config) -> None:
@@ -176,7 +224,10 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
     """
     from emulator import pytest_arguments
 
-    with pytest_arguments.make(request) as instance:
+    run = request.node.stash.get(RUN, None)
+    with pytest_arguments.make(request, run.plan if run else ()) as instance:
+        if run is not None:
+            run.start(instance)
         request.node.stash[_EMULATOR] = instance
         request.node.stash[_JUDGED] = False
         _relax_respx(request.node, instance)
@@ -277,11 +328,10 @@ def _run_given(
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Judge the findings in the call phase, so that a test fails as one item."""
-    _warn_unswept(item)
     yield
     # Named so that `--pdb`, which stops in this frame, has it at hand.
     emulator = item.stash.get(_EMULATOR, None)
-    if emulator is not None and len(emulator.findings):
+    if emulator is not None and not _unseen(item) and len(emulator.findings):
         text = _judge(item, emulator)
         if text is not None:
             item.stash[_JUDGED] = True
@@ -309,17 +359,10 @@ def _warn(item: pytest.Item, group: Group) -> bool:
     return True
 
 
-def _warn_unswept(item: pytest.Item) -> None:
-    option = item.config.getoption
-    if item.get_closest_marker("fault_sweep") is None or option("--fault-sweep") == "off":
-        return
-    if not option("--emulator-faults"):
-        item.warn(
-            pytest.PytestWarning(
-                "fault_sweep: this version of workers-emulator has no sweep yet; the test ran "
-                "once, without faults. --fault-sweep=off says that this is meant"
-            )
-        )
+def _unseen(item: pytest.Item) -> bool:
+    """Whether this is a run of a sweep, which judges it."""
+    run = item.stash.get(RUN, None)
+    return run is not None and run.silent
 
 
 # -- the report ----------------------------------------------------------------------------------
@@ -330,6 +373,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Add the timeline and a line that reproduces it to a failure."""
+    if _unseen(item):
+        return (yield)
     emulator = _emulator_of(item)
     if emulator is not None:
         # Stamped by time.time(), which was virtual at one end at least.
@@ -340,29 +385,24 @@ def pytest_runtest_makereport(
         # What pytest captured while the Worker ran.
         mask = emulator.trace.masker
         report.sections = [(title, mask(text)) for title, text in report.sections]
-        if report.failed:
-            _add_section(report, _describe(item, emulator))
+        if report.failed and not _told(item, report):
+            from emulator.pytest_report import add_section
+
+            add_section(report, _SECTION, _describe(item, emulator))
     return report
 
 
-def _add_section(report: pytest.TestReport, text: str) -> None:
-    """Add a section where JUnit files have it too, and --show-capture=no leaves it."""
-    add = getattr(report.longrepr, "addsection", None)
-    if add is None:
-        report.sections.append((_SECTION, text))
-    else:
-        add(_SECTION, text)
+def _told(item: pytest.Item, report: pytest.TestReport) -> bool:
+    """Whether the report of a sweep says all there is to say."""
+    run = item.stash.get(RUN, None)
+    return run is not None and run.told and report.when == "call"
 
 
 def _describe(item: pytest.Item, emulator: Emulator) -> str:
-    from emulator.pytest_arguments import marked
     from emulator.pytest_report import describe
 
-    seed = item.config.getoption("--emulator-seed")
     try:
-        if seed == marked(item).get("seed", 0):
-            seed = None
-        return describe(item, emulator, seed=seed, findings=not item.stash.get(_JUDGED, False))
+        return describe(item, emulator, findings=not item.stash.get(_JUDGED, False))
     except Exception as error:  # A report that cannot be written must not end the session.
         return f"the timeline could not be written: {type(error).__name__}: {error}"
 

@@ -15,6 +15,8 @@ import shlex
 from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.faults import format_plan, parse_plan
+from emulator.pytest_arguments import marked
+from emulator.pytest_sweep_shards import whole_id
 from emulator.trace.written import write_datetime
 
 if TYPE_CHECKING:
@@ -81,13 +83,22 @@ def _codes(groups: list[Group]) -> str:
     return ", ".join(dict.fromkeys(group.code for group in groups))
 
 
-def describe(item: pytest.Item, emulator: Emulator, *, seed: int | None, findings: bool) -> str:
-    """Return the section of a failing test; `seed` is that of the command line if it counts.
+def add_section(report: pytest.TestReport, title: str, text: str) -> None:
+    """Add a section where JUnit files have it too, and --show-capture=no leaves it."""
+    add = getattr(report.longrepr, "addsection", None)
+    if add is None:
+        report.sections.append((title, text))
+    else:
+        add(title, text)
+
+
+def describe(item: pytest.Item, emulator: Emulator, *, findings: bool) -> str:
+    """Return the section of a failing test.
 
     `findings` says whether to list them, which a test that failed because of them has done.
     """
     parts = [emulator.trace.render(last=_SHOWN_EVENTS).rstrip()]
-    parts.append("\n".join(_reproduction(item, emulator, seed)))
+    parts.append("\n".join(_reproduction(item, emulator)))
     unexpected = [*emulator.findings.unexpected(), *emulator.findings.tolerated()]
     found = grouped(unexpected) if findings else []
     if found:
@@ -95,14 +106,20 @@ def describe(item: pytest.Item, emulator: Emulator, *, seed: int | None, finding
     return "\n\n".join(parts)
 
 
-def _reproduction(item: pytest.Item, emulator: Emulator, seed: int | None) -> Iterator[str]:
-    given = parse_plan(item.config.getoption("--emulator-faults"))
+def reproduction(item: pytest.Item, plan: str) -> str:
+    """Return the line that runs a test again under a plan."""
     parts = ["pytest", _quoted(_node(item))]
-    if given:
-        parts.append(f"--emulator-faults {_quoted(format_plan(given))}")
-    if seed is not None:
+    if plan:
+        parts.append(f"--emulator-faults {_quoted(plan)}")
+    seed = item.config.getoption("--emulator-seed")
+    if seed is not None and seed != marked(item).get("seed", 0):
         parts.append(f"--emulator-seed {seed}")
-    yield f"reproduce: {' '.join(parts)}"
+    return f"reproduce: {' '.join(parts)}"
+
+
+def _reproduction(item: pytest.Item, emulator: Emulator) -> Iterator[str]:
+    given = parse_plan(item.config.getoption("--emulator-faults"))
+    yield reproduction(item, format_plan(given))
     own = [fault for fault in dict.fromkeys(emulator.faults.plan) if fault not in given]
     if own:
         plan = _quoted(emulator.trace.masker(format_plan(own)))
@@ -112,9 +129,10 @@ def _reproduction(item: pytest.Item, emulator: Emulator, seed: int | None) -> It
 def _node(item: pytest.Item) -> str:
     """The test's id from where pytest was started, which need not be rootdir."""
     start = item.config.invocation_params.dir
-    _, separator, name = item.nodeid.partition("::")
+    nodeid = whole_id(item)
+    _, separator, name = nodeid.partition("::")
     if start == item.config.rootpath:
-        return item.nodeid
+        return nodeid
     return os.path.relpath(item.path, start).replace(os.sep, "/") + separator + name
 
 

@@ -25,6 +25,10 @@ class Scope:
         # Tasks of the loop's that close async generators the code left suspended.
         self.closing: dict[asyncio.Task[Any], None] = {}
 
+    def reads(self, what: str) -> None:
+        """Told when user code asks for the time or for randomness; only a Workflow's `run` has a
+        rule about these."""
+
     def cut_links(self) -> None:
         """Drop what leads to the emulator; called when the loop of a killed scope is closed.
 

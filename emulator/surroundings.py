@@ -20,6 +20,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from emulator.location import is_users
+from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,29 +35,67 @@ _inside: list[Surroundings] = []
 _owner: list[Surroundings] = []
 _outer_state: list[Any] = []
 
+_hidden: Any = random._inst  # whose methods `random`'s functions are
+_real_random, _real_getrandbits = random.random, random.getrandbits
+_real_seed = random.Random.seed
 _real_urandom, _real_register = os.urandom, atexit.register
 _real_monotonic, _real_monotonic_ns = time.monotonic, time.monotonic_ns
 _real_perf_counter, _real_perf_counter_ns = time.perf_counter, time.perf_counter_ns
 
 
+def _read(what: str) -> Surroundings:
+    scope = SCOPE.get()
+    if scope is not None:
+        scope.reads(what)
+    return _inside[-1]
+
+
 def _urandom(size: int) -> bytes:
-    return _inside[-1].urandom(size) if _inside else _real_urandom(size)
+    return _read("randomness").urandom(size) if _inside else _real_urandom(size)
 
 
 def _monotonic() -> float:
-    return _inside[-1].elapsed / 1_000_000 if _inside else _real_monotonic()
+    return _read("the clock").elapsed / 1_000_000 if _inside else _real_monotonic()
 
 
 def _monotonic_ns() -> int:
-    return _inside[-1].elapsed * 1000 if _inside else _real_monotonic_ns()
+    return _read("the clock").elapsed * 1000 if _inside else _real_monotonic_ns()
 
 
 def _perf_counter() -> float:
-    return _inside[-1].elapsed / 1_000_000 if _inside else _real_perf_counter()
+    return _read("the clock").elapsed / 1_000_000 if _inside else _real_perf_counter()
 
 
 def _perf_counter_ns() -> int:
-    return _inside[-1].elapsed * 1000 if _inside else _real_perf_counter_ns()
+    return _read("the clock").elapsed * 1000 if _inside else _real_perf_counter_ns()
+
+
+def _random() -> float:
+    if _inside:
+        _read("randomness")
+    return _real_random()
+
+
+def _getrandbits(bits: int) -> int:
+    if _inside:
+        _read("randomness")
+    return _real_getrandbits(bits)
+
+
+def _seed(generator: random.Random, value: Any = None, version: int = 2) -> None:
+    if value is None and _inside:
+        value = int.from_bytes(_urandom(32), "big")
+    _real_seed(generator, value, version)
+
+
+class _Told(random.Random):
+    """The generator behind `random`'s functions, telling of each use."""
+
+    def random(self) -> float:
+        return _random()
+
+    def getrandbits(self, bits: int, /) -> int:
+        return _getrandbits(bits)
 
 
 def _register(function: Callable[..., _F], *args: Any, **options: Any) -> Callable[..., _F]:
@@ -68,6 +107,9 @@ def _register(function: Callable[..., _F], *args: Any, **options: Any) -> Callab
 _VIRTUAL = (
     _urandom,
     _urandom,
+    _random,
+    _getrandbits,
+    _seed.__get__(_hidden),
     _register,
     _monotonic,
     _monotonic_ns,
@@ -108,6 +150,9 @@ class Surroundings:
         self._saved = (
             os.urandom,
             random._urandom,  # type: ignore[attr-defined]
+            random.random,
+            random.getrandbits,
+            random.seed,
             atexit.register,
             time.monotonic,
             time.monotonic_ns,
@@ -131,6 +176,7 @@ class Surroundings:
         """Give `random` back."""
         if self in _owner:
             _owner.clear()
+            _replace_classes(random.Random, _real_seed)
             random.setstate(_outer_state.pop())
 
     def _own_random(self) -> None:
@@ -138,13 +184,22 @@ class Surroundings:
             _owner.pop()._state = random.getstate()
         else:
             _outer_state.append(random.getstate())
+            _replace_classes(_Told, _seed)
         random.setstate(self._state)
         _owner.append(self)
+
+
+def _replace_classes(generator: type, seed: Any) -> None:
+    _hidden.__class__ = generator
+    random.Random.seed = seed  # type: ignore[method-assign]
 
 
 def _replace(
     urandom: Any,
     seeding: Any,
+    number: Any,
+    getrandbits: Any,
+    seed: Any,
     register: Any,
     monotonic: Any,
     monotonic_ns: Any,
@@ -154,6 +209,9 @@ def _replace(
     # One by one, and not by a table: this is done twice in each run of the simulation.
     os.urandom = urandom
     random._urandom = seeding  # type: ignore[attr-defined]
+    random.random = number
+    random.getrandbits = getrandbits
+    random.seed = seed
     atexit.register = register
     time.monotonic = monotonic
     time.monotonic_ns = monotonic_ns

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from emulator.loop import SimLoop
+from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
     from emulator.clock import Clock
@@ -50,6 +51,9 @@ class WallClock:
         """Nanoseconds since the epoch, for whoever asks."""
         loop = events._get_running_loop()
         if isinstance(loop, SimLoop):
+            scope = SCOPE.get()
+            if scope is not None:
+                scope.reads("the clock")
             return loop.clock.now * 1000
         if self._in_tests:
             return self._in_tests[-1].now * 1000

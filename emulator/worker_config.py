@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from emulator.queue_config import Consumer, Producer, QueueReader
     from emulator.section import Report, Section
+    from emulator.workflow_config import WorkflowConfig, WorkflowReader
     from emulator.wrangler import Layers
 
 _DEFAULT_NAME: Final = "worker"
@@ -62,9 +63,9 @@ class WorkerConfig:
 
     `main` is an absolute path, or the module or class a mapping has there; `root` is the folder
     of such a path, where the Worker's own imports start. `source` is the config file. `flags` are
-    those that are on. Where `vars` and `secrets` share a name, `env` has the secret. `other` holds
-    the remaining sections as they are written, `ignored` a code and a text for each option that
-    is set in vain.
+    those that are on, `listed_flags` those that the config names. Where `vars` and `secrets` share
+    a name, `env` has the secret. `other` holds the remaining sections as they are written,
+    `ignored` a code and a text for each option that is set in vain.
     """
 
     name: str
@@ -73,10 +74,12 @@ class WorkerConfig:
     source: Path | None
     compatibility_date: str
     flags: frozenset[str]
+    listed_flags: frozenset[str]
     vars: Mapping[str, object]
     secrets: Mapping[str, str]
     producers: tuple[Producer, ...]
     consumers: tuple[Consumer, ...]
+    workflows: tuple[WorkflowConfig, ...]
     crons: tuple[str, ...]
     services: tuple[Service, ...]
     limits: Limits
@@ -90,6 +93,7 @@ class WorkerReader:
 
     report: Report
     queues: QueueReader
+    workflows: WorkflowReader
     folder: Path
     environment: str | None
     _named_by: dict[str, str] = field(default_factory=dict)
@@ -111,10 +115,12 @@ class WorkerReader:
             source=source,
             compatibility_date=compatibility_date,
             flags=_flags(config, compatibility_date),
+            listed_flags=frozenset(config.of("compatibility_flags").texts("compatibility_flags")),
             vars=variables,
             secrets=self._secrets(config, source, variables),
             producers=self.queues.producers(queues, name),
             consumers=self.queues.consumers(queues, name),
+            workflows=self.workflows.workflows(config.of("workflows"), name),
             crons=_crons(config),
             services=_services(config),
             limits=_limits(config),

@@ -175,6 +175,7 @@ def expected_worker(project: Path, source: Path) -> WorkerConfig:
         source=source,
         compatibility_date="2026-10-01",
         flags=worker.flags,
+        listed_flags=worker.listed_flags,
         vars={
             "SENDER": "https://mail.example//send",
             "LIMITS": {"daily": 10, "burst": [1, 2.5]},
@@ -193,6 +194,7 @@ def expected_worker(project: Path, source: Path) -> WorkerConfig:
             ),
         ),
         crons=("*/5 * * * *", "0 0 * * mon"),
+        workflows=(),
         services=(Service(binding="BILLING", service="billing", entrypoint="Invoices"),),
         limits=Limits(cpu_ms=30_000),
         other={
@@ -344,9 +346,9 @@ def test_all_well_known_keys_pass_without_a_warning(project: Path):
 
 
 def test_the_remaining_sections_are_kept_as_written(project: Path):
-    workflows = [{"name": "wf", "binding": "WF", "class_name": "Flow"}]
-    worker = load_file(project, workflows=workflows, ai={"binding": "AI"}).workers[0]
-    assert worker.other == {"workflows": workflows, "ai": {"binding": "AI"}}
+    buckets = [{"binding": "FILES", "bucket_name": "files"}]
+    worker = load_file(project, r2_buckets=buckets, ai={"binding": "AI"}).workers[0]
+    assert worker.other == {"r2_buckets": buckets, "ai": {"binding": "AI"}}
 
 
 # Finding the file.

@@ -29,9 +29,13 @@ PUBLIC = [
     "ReplyLost",
     "StateError",
     "Stuck",
+    "SweepReport",
     "UnsupportedLoop",
     "WorkerCrashed",
     "WorkerLoadError",
+    "WorkflowError",
+    "WorkflowFailed",
+    "sweep",
 ]
 
 

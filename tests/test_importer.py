@@ -347,7 +347,6 @@ async def test_unknown_names_fail_as_in_production(
         ("import asgi", "asgi"),
         ("from workers import asgi", "workers.asgi"),
         ("import workers.wsgi", "workers.wsgi"),
-        ("from workers.workflows import NonRetryableError", "workers.workflows"),
         ("from pyodide.code import run_js", "pyodide.code"),
         ("from workers import patch_env", "workers.patch_env"),
         ("from workers import import_from_javascript", "workers.import_from_javascript"),

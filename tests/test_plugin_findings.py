@@ -128,25 +128,6 @@ def test_ini_option_lists_the_codes_that_fail(project: Project) -> None:
     project.pytest("-o", "emulator_strict=").assert_outcomes(passed=2, warnings=3)
 
 
-def test_fault_sweep_marker_says_that_the_test_was_not_swept(project: Project) -> None:
-    project.write(
-        "test_a.py",
-        """
-        import pytest
-
-        @pytest.mark.fault_sweep(depth=1)
-        async def test_ok(emulator):
-            assert (await emulator.fetch("/ok")).text == "ok"
-        """,
-    )
-    result = project.pytest("--strict-markers")
-    result.assert_outcomes(passed=1, warnings=1)
-    result.stdout.fnmatch_lines(
-        ["*PytestWarning: fault_sweep: *the test ran once, without faults*"]
-    )
-    project.pytest("--fault-sweep=off", "-W", "error").assert_outcomes(passed=1)
-
-
 def test_respx_asks_for_all_calls_only_without_a_plan(project: Project) -> None:
     project.write(
         "test_a.py",

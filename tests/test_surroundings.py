@@ -44,6 +44,8 @@ def values() -> list[Any]:
         random.random(),
         random.choice("abcdef"),
         random.SystemRandom().random(),
+        random.Random().random(),
+        random.Random(5).random(),
     ]
 
 
@@ -72,6 +74,23 @@ def test_random_values_are_the_same_in_another_process() -> None:
     source = "from test_surroundings import drawn\nprint(drawn(7))\n"
 
     assert python(source, PYTHONHASHSEED="5").strip() == repr(drawn(7))
+
+
+def test_seeding_random_with_nothing_takes_the_same_stream() -> None:
+    async def seeded() -> float:
+        random.seed()
+        return random.random()
+
+    async def test(simulation: Simulation) -> float:
+        surroundings = surround(simulation, 1)
+        try:
+            return await simulation.call(seeded())
+        finally:
+            surroundings.close()
+
+    assert simulate(test) == simulate(test)
+    assert random.Random.seed.__module__ == "random"
+    assert random.random.__self__ is random.choice.__self__  # type: ignore[attr-defined]
 
 
 def test_seeding_again_starts_both_streams_again() -> None:

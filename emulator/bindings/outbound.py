@@ -72,7 +72,7 @@ class Outbound:
         answer = self._kernel.loop.create_future()
         answer.add_done_callback(_look_at)
         if invocation.alive:
-            work = self._perform(invocation, request, answer, caller())
+            work = self._perform(invocation, request, answer, caller(), invocation.repeats)
             self._kernel.loop.spawn_kernel(work, "outbound request")
         return answer
 
@@ -87,11 +87,12 @@ class Outbound:
         request: WebRequest,
         answer: asyncio.Future[WebResponse],
         where: Location | None,
+        repeats: bool,
     ) -> None:
         if invocation.dead and invocation.gone:
             return  # its power was cut before this request's turn came
         try:
-            response = await self._fetch(invocation, request, where)
+            response = await self._fetch(invocation, request, where, repeats)
         except PowerCutHere:
             return
         except Exception as error:
@@ -102,7 +103,11 @@ class Outbound:
                 answer.set_result(response)
 
     async def _fetch(
-        self, invocation: Invocation, request: WebRequest, where: Location | None
+        self,
+        invocation: Invocation,
+        request: WebRequest,
+        where: Location | None,
+        repeats: bool,
     ) -> WebResponse:
         message = _message(request)
         answered = message
@@ -113,7 +118,7 @@ class Outbound:
             return response
 
         hop = partial(self._hop, invocation, where)
-        response = await self.at_site(invocation, message, exchange)
+        response = await self.at_site(invocation, message, exchange, repeats=repeats)
         body = IncomingBody(self._kernel.loop, response, lambda: not invocation.gone)
         url = request.url if answered is message else str(answered.url)
         return _web_response(response, await body.start(), url, answered is not message)
@@ -138,9 +143,14 @@ class Outbound:
         invocation: Invocation,
         request: httpx.Request,
         exchange: Callable[[httpx.Request], Awaitable[httpx.Response]],
+        *,
+        repeats: bool,
     ) -> httpx.Response:
-        """Exchange a request for its answer, past the faults that strike it."""
-        site = OutboundSite(invocation, request)
+        """Exchange a request for its answer, past the faults that strike it.
+
+        `repeats` says whether the platform repeats the code that asks for it.
+        """
+        site = OutboundSite(invocation, request, repeats=repeats)
         early = site.before()
         if early is not None:
             return early

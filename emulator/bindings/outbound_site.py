@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Seconds for which an answer that never comes is waited for (api.md 4, `timeout`).
 _NO_ANSWER = 100.0
+# The header that says which requests are one effect; the trace tells it.
+KEY = "idempotency-key"
 
 
 class PowerCutHere(Exception):
@@ -27,8 +29,9 @@ class PowerCutHere(Exception):
 class OutboundSite:
     """One request of an invocation, from its sending to its answer."""
 
-    def __init__(self, invocation: Invocation, request: httpx.Request) -> None:
+    def __init__(self, invocation: Invocation, request: httpx.Request, *, repeats: bool) -> None:
         self._invocation = invocation
+        self._repeats = repeats
         self._request = request
         self._name = f"{request.method} {request.url}"
         invocation.kernel.trace.masker.meet(request.headers.multi_items())
@@ -47,7 +50,11 @@ class OutboundSite:
         if self._action == "status":
             return self._answer_with(self._argument or 503)
         kernel, url = self._invocation.kernel, str(self._request.url)
-        kernel.record("request_out", self._invocation.subject, method=self._request.method, url=url)
+        facts = {"method": self._request.method, "url": url}
+        key = self._request.headers.get(KEY)
+        if key is not None:
+            facts["key"] = key
+        kernel.record("request_out", self._invocation.subject, **facts)
         # What the outside is told must be durable here.
         kernel.commit()
         return None
@@ -96,7 +103,7 @@ class OutboundSite:
         faults = invocation.kernel.faults.meet(
             site_name("fetch", self._request.method, target_of(str(self._request.url))),
             in_request=invocation.in_request and not invocation.main_done,
-            retried=invocation.repeats,
+            retried=self._repeats,
         )
         if not faults:
             return None

@@ -138,7 +138,7 @@ async def _send(
                 raise _denied(attempt, error, sender, request, where) from error.__cause__
 
     try:
-        return await outbound.at_site(sender, request, exchange)
+        return await outbound.at_site(sender, request, exchange, repeats=sender.repeats)
     except PowerCutHere:
         return await sender.kernel.loop.create_future()  # type: ignore[no-any-return]
 
@@ -150,7 +150,7 @@ def _send_now(
 ) -> httpx.Response:
     request.read()
     try:
-        site = OutboundSite(sender, request)
+        site = OutboundSite(sender, request, repeats=sender.repeats)
         early = site.before()
         if early is not None:
             return early

@@ -12,8 +12,8 @@ Rules:
    several strike one occurrence they are handed out in this order, and only the first of those
    that end it does: a batch cannot both crash before its handler and lose its acks after it.
 2. An action's class is its column of the table (`Action.fault_class`), with two exceptions.
-3. An action of the dependency column counts as *platform* where the platform itself will repeat
-   the caller: correct code must bear the repetition.
+3. An action of the dependency column that its caller can see counts as *platform* where the
+   platform itself will repeat the caller: correct code must bear the repetition.
 4. Inside a request that the test awaits, an action that its caller can see (a crash, an error)
    counts as *request*, whatever the site: the client sees it too. Actions that nobody sees at
    once, such as a stale read or an eviction after the call, keep their class.
@@ -113,6 +113,7 @@ _DUPLICATE: Final = Action(
 )
 _EVICT: Final = Action("evict", "platform", ends=False)
 
+_BODY_ENDS: Final = "an attempt whose body comes to its end"
 _TWO_MESSAGES: Final = "a batch of two messages or more"
 _ANOTHER_BATCH: Final = "another batch, which starts before that one ends, and a consumer that may"
 
@@ -161,9 +162,9 @@ _TABLE: Final = (
             _CRASH_BEFORE,
             _FAIL,
             Action("timeout", "dependency"),
-            _CRASH_AFTER,
-            Action("crash_saved", "platform"),
-            Action("evict", "platform"),
+            Action("crash_after", "platform", needs=_BODY_ENDS, late=True),
+            Action("crash_saved", "platform", needs=_BODY_ENDS, late=True),
+            Action("evict", "platform", needs=_BODY_ENDS, late=True),
         ),
     ),
     Kind("sleep", ("workflow", "name"), "a sleep of a Workflow", (_EVICT,)),
@@ -295,6 +296,6 @@ def class_of(action: Action, *, in_request: bool = False, retried: bool = False)
         return action.fault_class
     if in_request and action.name in _SEEN_BY_CALLER:
         return "request"
-    if retried:
+    if retried and action.name in _SEEN_BY_CALLER:
         return "platform"
     return action.fault_class

@@ -74,6 +74,7 @@ class WorkerQueue(HostObject):
             raise _wrong_parameter("send", 1, _ANY_VALUE[invocation.kernel.profile])
         given = _options("send", arguments, options.SEND, invocation)
         message = one_message(invocation, {**given, "body": arguments[0]})
+        invocation.effect(f"a message to the queue {self._queue}")
         return self._sending.send(self._queue, "send", [message], invocation)
 
     def _send_many(self, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
@@ -85,6 +86,7 @@ class WorkerQueue(HostObject):
         messages = [batch_message(invocation, item, delay) for item in items]
         if not messages:
             raise JsException("TypeError", "sendBatch() requires at least one message")
+        invocation.effect(f"messages to the queue {self._queue}")
         return self._sending.send(self._queue, "sendBatch", messages, invocation)
 
 

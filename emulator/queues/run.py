@@ -87,6 +87,12 @@ class ConsumerRun(Invocation):
         self._over: Callable[[ConsumerRun], None] = _nothing
         self._wall: Timer | None = None
 
+    def cut_links(self) -> None:
+        """Let go of the emulator, which is closed."""
+        super().cut_links()
+        self._report = self._over = _nothing
+        self._wall = None
+
     def begin(
         self,
         *,

@@ -49,7 +49,8 @@ class Sending:
         """
         loop = self._kernel.loop
         answer = loop.create_future()
-        loop.kernel_soon(self._perform, queue, verb, messages, invocation, answer)
+        facts = (invocation, invocation.repeats)
+        loop.kernel_soon(self._perform, queue, verb, messages, facts, answer)
         return answer
 
     def metrics(self, queue: str, invocation: Invocation) -> asyncio.Future[Any]:
@@ -64,9 +65,10 @@ class Sending:
         queue: str,
         verb: Verb,
         messages: list[Outgoing],
-        invocation: Invocation,
+        caller: tuple[Invocation, bool],
         answer: asyncio.Future[Any],
     ) -> None:
+        invocation, repeats = caller
         if not self._takes_effect(invocation):
             return
         try:
@@ -74,7 +76,7 @@ class Sending:
         except JsException as refused:
             _reject(answer, refused)
             return
-        action = self._meet_send(queue, invocation)
+        action = self._meet_send(queue, invocation, repeats=repeats)
         if action == "crash_before":
             invocation.isolate.worker.crash()
             return
@@ -114,13 +116,13 @@ class Sending:
             return False
         return self._kernel.profile == "miniflare" or invocation.waited_for
 
-    def _meet_send(self, queue: str, invocation: Invocation) -> str:
+    def _meet_send(self, queue: str, invocation: Invocation, *, repeats: bool) -> str:
         if invocation.is_test:
             return ""
         faults = self._kernel.faults.meet(
             self._site("send", queue),
             in_request=invocation.in_request and not invocation.main_done,
-            retried=invocation.retried,
+            retried=repeats,
         )
         if not faults:
             return ""

@@ -1,12 +1,15 @@
 """`workers._workers`, the one module that holds the SDK frozen in the runtime (python-api.md 1)."""
 
+from emulator.runtime.frozen_workflows import (
+    _WorkflowBindingWrapper,
+    _WorkflowInstanceWrapper,
+)
 from emulator.runtime.rpc import (
     _DurableObjectNamespaceWrapper,
     _EnvWrapper,
     _FetcherWrapper,
-    _WorkflowBindingWrapper,
-    _WorkflowInstanceWrapper,
 )
+from emulator.runtime.sdk.workflow_errors import NonRetryableError
 from emulator.runtime.workers import (
     Blob,
     BlobEnding,
@@ -46,6 +49,7 @@ __all__ = [
     "FormDataValue",
     "Headers",
     "JSBody",
+    "NonRetryableError",
     "Request",
     "RequestInitCfProperties",
     "Response",

@@ -23,6 +23,7 @@ _SOURCES: dict[str, str] = {
     "workers": "emulator.runtime.workers",
     "workers._workers": "emulator.runtime.frozen_sdk",
     "workers.rpc": "emulator.runtime.rpc",
+    "workers.workflows": "emulator.runtime.sdk.workflow_errors",
     "js": "emulator.runtime.js",
     "pyodide.ffi": "emulator.runtime.ffi",
     "pyodide.http": "emulator.runtime.sdk.http",
@@ -46,7 +47,6 @@ _NOT_YET = frozenset(
         "workers.wsgi",
         "workers.gateway",
         "workers.utils",
-        "workers.workflows",
         "pyodide.code",
         "pyodide.webloop",
     }

@@ -11,6 +11,7 @@ import inspect
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.runtime import frozen_workflows
 from emulator.runtime.calls import invoke
 from emulator.runtime.host import current
 from emulator.runtime.js_properties import lookup
@@ -302,8 +303,11 @@ _WRAPPERS: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def _wrapper(js_class: str) -> Callable[[Any], Any] | None:
-    return None if js_class in _WRAPPED and not is_modern() else _WRAPPERS.get(js_class)
+# What the SDK frozen in the runtime has instead; None leaves a binding raw.
+_FROZEN: Final[dict[str, Callable[[Any], Any] | None]] = {
+    "WorkflowImpl": frozen_workflows._WorkflowBindingWrapper,
+    **dict.fromkeys(sorted(_WRAPPED)),
+}
 
 
 class _EnvWrapper:
@@ -331,10 +335,28 @@ class _EnvWrapper:
         known = self._known.get(name)
         if known is not None and known[0] is raw:
             return known[1]
-        factory = _wrapper(class_of(raw)) if isinstance(raw, HostObject) else None
+        factory = self._wrapper(class_of(raw)) if isinstance(raw, HostObject) else None
         result = wrap(raw) if factory is None else factory(wrap(raw))
         self._known[name] = (raw, result)
         return result
+
+    @staticmethod
+    def _wrapper(js_class: str) -> Callable[[Any], Any] | None:
+        if js_class in _FROZEN and not is_modern():
+            return _FROZEN[js_class]
+        return _WRAPPERS.get(js_class)
+
+
+class TestEnvWrapper(_EnvWrapper):
+    """The env as a test has it: Workflows are the same whatever the Worker's date."""
+
+    __test__ = False
+
+    @staticmethod
+    def _wrapper(js_class: str) -> Callable[[Any], Any] | None:
+        if js_class == "WorkflowImpl":
+            return _WorkflowBindingWrapper
+        return _EnvWrapper._wrapper(js_class)
 
 
 for _class in (

@@ -6,6 +6,7 @@ The SDK from PyPI has names that the one frozen in the runtime before 2026-04-21
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any, Final
 
 from emulator.runtime.context import wait_until_current
@@ -83,6 +84,8 @@ def __getattr__(name: str) -> Any:
         raise _not_frozen(name, imported=imported)
     if name == "wait_until":
         return wait_until_current
+    if name == "workflows" and not imported:
+        return import_module("workers.workflows")  # the SDK has imported it itself
     if name in _NOT_YET:
         raise not_yet(f"workers.{name}", imported=imported)
     raise AttributeError(f"module 'workers' has no attribute {name!r}")

@@ -9,9 +9,13 @@ An observation has the shape of a recording's `observed`: `events` (each with it
 2. An instant of the run is `{"rel_s": …}`, seconds since its start. A Date of the run, whose start
    the recordings do not keep, is named `T1`, `T2`, … by first sight.
 3. Of an error's `ctor` only what its name does not say is kept; Python is told the name only.
-4. An answer is its status, type and body, an error text is without its stack.
+4. An answer is its status, type and body, an error text is without its stack. An exception that
+   Python code raised is the last line of its traceback, with `Exception` for JavaScript's `Error`.
 5. Of our log lines those of the local simulator's broker count, 60 of them at most, as recorded.
    Production logs none of them (queues 3.11, 4.4).
+6. A Workflow instance's status has in production `rollback` and no `__LOCAL_DEV_STEP_OUTPUTS`, and
+   neither an output nor an error that there is not (workflows I4). An error of the platform's own
+   classes, whose name the local runtime has in the text, has its name (workflows E3).
 
 Times may differ from the recorded ones by `NOISE`; apart from that each of ours has to be exactly
 its ideal, which the twin states.
@@ -42,8 +46,13 @@ START: Final = 1_767_225_600
 # What the recordings keep of the log.
 _LINES: Final = 60
 _BROKER: Final = re.compile(r"Retrying message |Moving message |Dropped message |QUEUE ")
-_ID: Final = re.compile(r"\b(?:[0-9a-f]{32}|ID\d+)\b")
-_TIMES: Final = frozenset({"t", "rel_s", "response_at"})
+_UUID: Final = "-".join(f"[0-9a-f]{{{length}}}" for length in (8, 4, 4, 4, 12))
+_ID: Final = re.compile(rf"[0-9a-f]{{32}}|{_UUID}|\bID\d+\b")
+# The platform's own classes of errors of Workflows.
+_CLASS: Final = re.compile(r"(Workflow\w*Error|NonRetryable\w*Error): ")
+# Python's classes whose names are JavaScript's, or stand for it.
+_STANDARD: Final = ("Exception", "TypeError")
+_TIMES: Final = frozenset({"t", "rel_s", "response_at", "resumed"})
 
 
 class _Absent:
@@ -168,6 +177,8 @@ def _normal_object(value: dict[str, Any], ids: _Names, dates: _Names) -> Any:
         value = answer(value["status"], value["ct"], value["body"])
     elif "text" in value and "status" in value:
         value = {**value, "text": _first_line(value["text"])}
+    elif isinstance(value.get("message"), str) and isinstance(value.get("name"), str):
+        value = {**value, **_error(value["name"], value["message"])}
     if value.get("$") == "Date" and value["v"] > "2020":
         return {"$": "Date", "v": dates(value["v"])}
     if "ctor" in value and value["ctor"] == value.get("name"):
@@ -179,6 +190,18 @@ def answer(status: int, kind: str, body: str) -> dict[str, Any]:
     """What is compared of an HTTP answer."""
     content = json.loads(body) if kind == "application/json" else _first_line(body)
     return {"status": status, "type": kind, "body": content}
+
+
+def _error(name: str, text: str) -> dict[str, str]:
+    """An error; a class of the user's own is in its text, as RPC leaves it."""
+    if "Traceback (most recent call last):" in text:
+        name, _, text = text.rpartition("\n")[2].partition(": ")
+        name = name.rpartition(".")[2]
+        if name not in _STANDARD:
+            name, text = "Error", f"{name}: {text}"
+    # The SDK makes an exception of a traceback's last line (workflows P12).
+    text = text.removeprefix(f"{name}: ")
+    return {"name": "Error" if name == "Exception" else name, "message": text}
 
 
 def _first_line(text: str) -> str:
@@ -226,12 +249,30 @@ def expected(
     ):
         observed = _joined(observed, joined.events)
     if profile == "production":
-        observed["runtime_logs"] = []
+        observed = {**_in_production(observed), "runtime_logs": []}
     values = flat(normalised({"runtime_logs": [], **observed}))
     for deviation in here:
         if not isinstance(deviation, Joined):
             _apply(values, deviation)
     return values
+
+
+def _in_production(value: Any) -> Any:
+    """What was recorded of Workflows, in the shape that production gives it."""
+    if isinstance(value, list):
+        return [_in_production(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: _in_production(item) for key, item in value.items()}
+    if found.pop("__LOCAL_DEV_STEP_OUTPUTS", None) is not None:
+        nothing = (None, {"$": "undefined"})
+        found = {key: item for key, item in found.items() if item not in nothing}
+        return {**found, "rollback": None}
+    named = _CLASS.match(str(found.get("message")))
+    if named and found.get("name") == "Error":
+        found |= {"name": named[1], "message": found["message"][named.end() :]}
+        found.pop("ctor", None)
+    return found
 
 
 def _apply(values: dict[str, Any], deviation: Difference | NotApplicable) -> None:
@@ -280,7 +321,8 @@ def mismatches(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
 
 
 def _same(key: str, ours: Any, theirs: Any) -> bool:
-    if ABSENT not in (ours, theirs) and key.rpartition(".")[2] in _TIMES:
+    is_time = key.rpartition(".")[2] in _TIMES
+    if is_time and isinstance(ours, (int, float)) and isinstance(theirs, (int, float)):
         return bool(abs(ours - theirs) <= NOISE + 1e-9)
     # 1, 1.0 and true are three values.
     return type(ours) is type(theirs) and bool(ours == theirs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from comparer import ABSENT, Deviation, Difference, Joined, NotApplicable, Profile
+from workflow_deviations import WORKFLOW_DEVIATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -341,4 +342,5 @@ DEVIATIONS: Final[Mapping[str, tuple[Deviation, ...]]] = {
     "queue_throw_then_succeed": (),
     "queue_two_workers": (),
     "queue_waituntil_rejects_in_queue": (),
+    **WORKFLOW_DEVIATIONS,
 }

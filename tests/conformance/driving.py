@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 from comparer import START, Observation, broker_lines
 
-from emulator import ReplyLost
+from emulator import NotSettled, ReplyLost
 
 if TYPE_CHECKING:
     import respx
@@ -64,6 +64,26 @@ class Run:
         at = self.elapsed()
         await self.sleep(wait)
         return {"response_at": at, "response": response}
+
+    async def op(self, op: str, **asked: Any) -> Any:
+        """One operation on Workflows in the Worker; returns its result, or its error."""
+        return await self.call("/op", {"op": op, **asked})
+
+    async def done(self, id: str, limit: float = 20) -> dict[str, Any]:
+        """Wait until an instance has ended, or no longer; returns when, and its status."""
+
+        def ended() -> bool:
+            (workflow,) = self.emulator.workflows.values()
+            (instance,) = (one for one in workflow.instances if one.id == id)
+            return instance.status in ("complete", "errored", "terminated")
+
+        end = self.elapsed() + limit
+        try:
+            await self.emulator.run_until(ended, limit)
+        except NotSettled:
+            # If nothing is pending time stands still; the recordings' went on.
+            await self.sleep(end - self.elapsed())
+        return {"t": self.elapsed(), "status": await self.op("status", id=id)}
 
     def observation(self, result: Any) -> Observation:
         """All that was seen, once the drive has returned this."""

@@ -19,7 +19,8 @@ _INTRODUCTION: Final = """\
 What the local runtime was seen to do (`fixtures/recordings`), and what a Python twin of each
 recorded Worker does here, by profile. Every recorded field is compared: events and their order,
 times, attempts, bodies, errors and the broker's log lines, which production does not write.
-"matched" means that all of them are the same, times within 0.3 s.
+"matched" means that all of them are the same, times within 0.3 s, but that a Workflow's status has
+in production the shape of production, and an error of its classes its own name.
 
 | recording | what it is about | miniflare | production | why |
 |---|---|---|---|---|
@@ -29,6 +30,15 @@ times, attempts, bodies, errors and the broker's log lines, which production doe
 _ABOUT: Final = {
     "py_ffi_probe_workerd2024": "what a Python Worker of the 2024 runtime sends to a queue",
     "py_waituntil_workerd2024": "`waitUntil` of a Python Worker of the 2024 runtime",
+    "wf_durability_restart": "the runtime stops while an instance sleeps, and starts again later",
+    "wf_nonretryable_engine_flag": "the same with the engine's own flag, which nothing sets",
+    "wf_nonretryable_preserve_flag": (
+        "the same with the flag `workflows_preserve_non_retryable_error_message`"
+    ),
+    "wf_nonretryable_uncaught": "NonRetryableError in a step, not caught",
+    "wf_pause_after_nonretryable_late": (
+        "pause in a sleep after a caught NonRetryableError, resume after the sleep"
+    ),
 }
 
 

@@ -81,6 +81,9 @@ def test_dates_of_the_run_are_named_and_others_are_not() -> None:
         ({}, {"n": 1}),
         ({"n": [1, 2]}, {"n": [2, 1]}),
         ({"n": []}, {"n": {}}),
+        # A field of a Worker's own that is called as times are.
+        ({"t": "a"}, {"t": "b"}),
+        ({"t": "1"}, {"t": 1}),
         ({"name": "E"}, {"name": "E", "ctor": "DOMException"}),
     ],
 )
@@ -97,6 +100,64 @@ def test_an_event_too_many_is_told() -> None:
 def test_a_constructor_of_the_same_name_says_nothing() -> None:
     error = {"name": "TypeError", "message": "no"}
     assert differing(observed(error), observed({**error, "ctor": "TypeError"})) == []
+
+
+def raised(kind: str, text: str, name: str = "Error", before: str = "PythonError: ") -> Any:
+    lines = ["Traceback (most recent call last):", '  File "entry.py", line 1, in body']
+    return {"name": name, "message": f"{before}{chr(10).join([*lines, f'{kind}: {text}'])}"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (raised("Exception", "a: b"), {"name": "Error", "message": "a: b"}),
+        (raised("TypeError", "bad", "PythonError", ""), {"name": "TypeError", "message": "bad"}),
+        (raised("entry.MyErr", "bad"), {"name": "Error", "message": "MyErr: bad"}),
+        # What the SDK makes of a traceback's last line.
+        (
+            {"name": "TypeError", "message": "TypeError: bad"},
+            {"name": "TypeError", "message": "bad"},
+        ),
+        ({"name": "Exception", "message": "bad"}, {"name": "Error", "message": "bad"}),
+    ],
+)
+def test_an_exception_of_python_is_its_last_line(ours: Any, theirs: Any) -> None:
+    assert differing(observed({"e": ours}), observed({"e": theirs})) == []
+    wrong = {**theirs, "message": f"{theirs['message']}!"}
+    assert len(differing(observed({"e": ours}), observed({"e": wrong}))) == 1
+    assert differing(observed({"e": ours}), observed({"e": {**theirs, "name": "RangeError"}})) != []
+
+
+def status(**fields: Any) -> dict[str, Any]:
+    return observed(result={"ok": fields})
+
+
+@pytest.mark.parametrize(
+    ("local", "production"),
+    [
+        ({"output": None, "error": {"$": "undefined"}}, {}),
+        ({"output": 1, "error": {"$": "undefined"}}, {"output": 1}),
+        (
+            {"output": None, "error": {"name": "Error", "message": "WorkflowTimeoutError: late"}},
+            {"error": {"name": "WorkflowTimeoutError", "message": "late"}},
+        ),
+        (
+            {"output": None, "error": {"name": "Error", "message": "MyErr: bad"}},
+            {"error": {"name": "Error", "message": "MyErr: bad"}},
+        ),
+    ],
+)
+def test_a_status_has_the_shape_of_production(local: Any, production: Any) -> None:
+    theirs = status(status="complete", __LOCAL_DEV_STEP_OUTPUTS=[1], **local)
+    ours = status(status="complete", rollback=None, **production)
+    wanted = expected({"observed": theirs}, "production", ())
+    assert mismatches(flat(normalised(ours)), wanted) == []
+    assert mismatches(flat(normalised(theirs)), wanted) != []
+    # Locally it is as it was recorded.
+    assert (
+        mismatches(flat(normalised(theirs)), expected({"observed": theirs}, "miniflare", ())) == []
+    )
+    assert mismatches(flat(normalised(ours)), expected({"observed": theirs}, "miniflare", ())) != []
 
 
 def test_a_difference_replaces_what_was_recorded() -> None:

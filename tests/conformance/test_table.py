@@ -10,7 +10,7 @@ from table import BEGIN, END, PAGE, rendered, written
 
 def test_every_recording_is_in_the_table_and_nothing_else() -> None:
     assert sorted(DEVIATIONS) == names()
-    assert len(names()) > 70
+    assert len(names()) > 160
 
 
 @pytest.mark.parametrize("name", [name for name, found in DEVIATIONS.items() if found])
@@ -28,9 +28,16 @@ def test_deviations_under_the_local_profile_are_few() -> None:
         if any("miniflare" in deviation.profiles for deviation in found)
     }
     assert len(local) <= len(DEVIATIONS) // 5, sorted(local)
-    assert (
-        sum(isinstance(each, NotApplicable) for found in DEVIATIONS.values() for each in found) < 5
-    )
+    not_applicable = {
+        (name, each.where)
+        for name, found in DEVIATIONS.items()
+        for each in found
+        if isinstance(each, NotApplicable)
+    }
+    # Prototypes, and what JavaScript alone can throw.
+    of_workflows = {place for place in not_applicable if place[0].startswith("wf_")}
+    assert len(not_applicable - of_workflows) < 5
+    assert len(of_workflows) < 10
 
 
 def test_the_page_has_the_table_as_it_is() -> None:

@@ -111,6 +111,8 @@ def test_kv_writes_cannot_be_stale(operation: str):
         # The platform repeats the caller, so correct code must bear it.
         ("fetch", "status", {"retried": True}, "platform"),
         ("step", "timeout", {"retried": True}, "platform"),
+        ("event", "fail", {"retried": True}, "platform"),
+        ("event", "delay", {"retried": True}, "dependency"),
         ("fetch", "crash_after", {"retried": True}, "platform"),
         # The client of the request sees it, whatever the site.
         ("kv", "fail", {"in_request": True}, "request"),

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from emulator.runtime.profile import is_modern
 from emulator.runtime.rpc import _BindingWrapper, _EnvWrapper
 from emulator.runtime.sdk.request import Request
+from emulator.runtime.sdk.workflows import wrap_run
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -81,7 +82,25 @@ class DurableObject(_Entrypoint):
 
 
 class WorkflowEntrypoint(_Entrypoint):
-    """Base of a Workflow; the emulator does not run them yet."""
+    """Base of a Workflow; a new instance is made for each execution of `run(event, step)`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = vars(cls).get("run")
+        if isinstance(own, FunctionType):
+            cls.run = wrap_run(own)  # type: ignore[attr-defined]
+        elif own is None:
+            _wrap_inherited_run(cls)
+
+
+def _wrap_inherited_run(cls: type[Any]) -> None:
+    """The frozen SDK wraps what a mixin brings too; that from PyPI leaves it raw values."""
+    for base in cls.__mro__[1:]:
+        found = vars(base).get("run")
+        if found is not None:
+            if isinstance(found, FunctionType) and not issubclass(base, WorkflowEntrypoint):
+                cls.run = wrap_run(found, frozen_only=True)
+            return
 
 
 def handler(func: _F) -> _F:

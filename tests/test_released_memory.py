@@ -1,0 +1,95 @@
+"""What a power cut leaves in memory: the user's frozen code, and nothing of the emulator."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import respx
+from worker_files import worker as worker_file
+
+from emulator import Emulator
+from emulator.kernel import Kernel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOURCE = """
+import asyncio
+from workers import Response, WorkerEntrypoint, WorkflowEntrypoint, fetch
+
+class Flow(WorkflowEntrypoint):
+    async def run(self, event, step):
+        @step.do("charge")
+        async def charge():
+            await fetch("https://pay.example/charges", method="POST")
+
+        @step.do("tell")
+        async def tell():
+            await self.env.JOBS.send("charged")
+
+        await asyncio.gather(charge(), step.sleep("nap", "1 minute"))
+        await tell()
+        await step.wait_for_event("yes", "go", timeout="1 hour")
+
+class Default(WorkerEntrypoint):
+    async def fetch(self, request):
+        flow = await self.env.FLOW.create({"id": "x"})
+        self.ctx.waitUntil(flow.send_event({"type": "go", "payload": 1}))
+        return Response("started")
+
+    async def scheduled(self, controller, env, ctx):
+        await fetch("https://pay.example/charges", method="POST")
+
+    async def queue(self, batch, env, ctx):
+        for message in batch.messages:
+            await fetch("https://pay.example/charges", method="POST")
+            await asyncio.sleep(1)
+            message.ack()
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dict[str, Any]:
+    return worker_file(
+        tmp_path,
+        SOURCE,
+        workflows=[{"binding": "FLOW", "name": "flow", "class_name": "Flow"}],
+        queues={
+            "producers": [{"binding": "JOBS", "queue": "jobs"}],
+            "consumers": [{"queue": "jobs"}],
+        },
+    )
+
+
+def run(config: dict[str, Any], *plan: Any) -> list[Any]:
+    with respx.mock(assert_all_called=False) as mock, Emulator(config, faults=plan) as emulator:
+        mock.post("https://pay.example/charges").respond(201)
+        try:
+            emulator.run(emulator.fetch("/", method="POST"))
+        except Exception:
+            pass  # a crash reaches the client
+        emulator.run(emulator.scheduled())
+        emulator.run(emulator.settle())
+        return emulator.faults.sites
+
+
+def kernels() -> int:
+    gc.collect()
+    return sum(type(one) is Kernel for one in gc.get_objects())
+
+
+def test_no_fault_keeps_an_emulator_alive(config: dict[str, Any]) -> None:
+    """Each fault of a scenario with requests, sends, steps, sleeps, waits and background work."""
+    faults = [fault for site in run(config) for fault in site.faults()]
+    assert len(faults) > 50
+    before = kernels()
+    leaky = []
+    for fault in faults:
+        run(config, fault)
+        after = kernels()
+        if after > before:
+            leaky.append(str(fault))
+        before = after
+    assert leaky == []
