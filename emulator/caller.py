@@ -63,6 +63,10 @@ class Caller:
         """Call a function in the test's scope."""
         return self.context().run(function, *args)
 
+    def inside(self, function: Callable[[], _T]) -> _T:
+        """Call a function in the test's scope, inside the simulation; time does not move."""
+        return self._kernel.inside(lambda: self.call(function))  # type: ignore[no-any-return]
+
     def names(self) -> list[str]:
         """The names of the Worker's bindings."""
         return list(self._worker.env)
@@ -150,14 +154,16 @@ class TestBinding:
         value = self._caller.call(getattr, self._wrapped, name)
         return TestBinding(self._caller, value) if callable(value) else value
 
-    async def __call__(self, *args: Any, **options: Any) -> Any:
-        result = await self._caller.at_once(
-            "a call on `emulator.env`", lambda: self._wrapped(*args, **options)
-        )
-        if type(result) is list:
-            return [self._as_tests(item) for item in result]
-        return self._as_tests(result)
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Make the call now; a promise is to be awaited, other results are there (`prepare`)."""
+        result = self._caller.inside(lambda: self._wrapped(*args, **options))
+        return self._outcome(result) if hasattr(result, "__await__") else self._as_tests(result)
+
+    async def _outcome(self, call: Any) -> Any:
+        return self._as_tests(await self._caller.at_once("a call on `emulator.env`", lambda: call))
 
     def _as_tests(self, value: Any) -> Any:
         """What a binding returned: a handle is the test's to use, like the binding itself."""
+        if type(value) is list:
+            return [self._as_tests(item) for item in value]
         return TestBinding(self._caller, value) if isinstance(value, _BindingWrapper) else value

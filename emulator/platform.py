@@ -6,7 +6,7 @@ takes them down again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from emulator.bindings.outbound import Outbound
 from emulator.clock import instant, moment
@@ -35,6 +35,19 @@ if TYPE_CHECKING:
 
     from emulator.config import Consumer, Settings, WorkerConfig
     from emulator.faults import Fault
+
+
+class BoundProduct(Product, Protocol):
+    """A product that Workers reach through bindings."""
+
+    def bindings(self, config: WorkerConfig) -> Mapping[str, HostObject]:
+        """What a Worker's `env` has of it, by name."""
+
+    def reset(self) -> None:
+        """Forget all that happened."""
+
+    def close(self) -> None:
+        """Let go of what user code may still hold."""
 
 
 _MIB = 1_048_576
@@ -74,6 +87,11 @@ class Platform:
         self.kernel.outbound = Outbound(self.kernel, outbound)
         self.queues = Queues(self.kernel, list(_queue_rules(settings, profile)))
         self.workflows = Workflows(self.kernel, list(_workflow_rules(settings, profile)))
+        # By the names that their records have in the store.
+        self.products: Mapping[str, BoundProduct] = {
+            "queues": self.queues,
+            "workflows": self.workflows,
+        }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:
             self._assemble(state)
@@ -85,8 +103,7 @@ class Platform:
 
     def _assemble(self, state: str | PathLike[str] | None) -> None:
         kernel = self.kernel
-        products: dict[str, Product] = {"queues": self.queues, "workflows": self.workflows}
-        self._durability = Durability(kernel, products, state)
+        self._durability = Durability(kernel, self.products, state)
         self.ingress = Ingress(kernel)
         self.cron = Cron(kernel)
         for config in self.settings.workers:
@@ -108,11 +125,8 @@ class Platform:
 
     def _bindings_of(self, config: WorkerConfig) -> dict[str, Any]:
         env: dict[str, Any] = {**config.vars, **config.secrets}
-        for producer in config.producers:
-            env[producer.binding] = self.queues.binding(producer.queue)
-        for workflow in config.workflows:
-            if workflow.name in self.workflows.engine.workflows:
-                env[workflow.binding] = self.workflows.binding(workflow.name)
+        for product in self.products.values():
+            env.update(product.bindings(config))
         return {**env, **{name: _as_given(value) for name, value in self._extra.items()}}
 
     def _check_handlers(self, worker: Worker) -> None:
@@ -179,8 +193,8 @@ class Platform:
         for worker in self.workers.values():
             worker.close()
         self.kernel.reset()
-        self.queues.reset()
-        self.workflows.reset()
+        for product in self.products.values():
+            product.reset()
         if self._durability is not None:
             self._durability.clear()
 
@@ -193,8 +207,8 @@ class Platform:
             if self._durability is not None:
                 self._durability.close()
         finally:
-            self.queues.close()
-            self.workflows.close()
+            for product in self.products.values():
+                product.close()
             self.kernel.outbound.close()
             self.kernel.close()
             wall_clock.close(self.kernel.clock)

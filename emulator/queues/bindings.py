@@ -5,9 +5,9 @@ Numbers such as 2.9 are rules of the reference on Cloudflare Queues.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
+from emulator.bindings import calls
 from emulator.queues import options
 from emulator.queues.limits import internal_error
 from emulator.queues.model import Backlog, Batch, Delivery, Outgoing
@@ -26,6 +26,7 @@ from emulator.values import (
 from emulator.values.json import plain_json
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Iterable, Mapping
 
     from emulator.invocation import Invocation
@@ -66,10 +67,10 @@ class WorkerQueue(HostObject):
 
     def metrics(self, *_: Any) -> asyncio.Future[Any]:
         """What waits in the queue."""
-        return _promise(lambda _: self._sending.metrics(self._queue, _invocation()), ())
+        return _promise(lambda _: self._sending.metrics(self._queue, calls.caller_of()), ())
 
     def _send_one(self, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
-        invocation = _invocation()
+        invocation = calls.caller_of()
         if not arguments:
             raise _wrong_parameter("send", 1, _ANY_VALUE[invocation.kernel.profile])
         given = _options("send", arguments, options.SEND, invocation)
@@ -78,7 +79,7 @@ class WorkerQueue(HostObject):
         return self._sending.send(self._queue, "send", [message], invocation)
 
     def _send_many(self, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
-        invocation = _invocation()
+        invocation = calls.caller_of()
         items = _sequence(arguments[0] if arguments else UNDEFINED)
         given = _options("sendBatch", arguments, options.SEND_BATCH, invocation)
         options.report_null_delay(given, invocation)
@@ -234,10 +235,7 @@ def _promise(
     try:
         return call(arguments)
     except JsException as error:
-        refused = asyncio.get_running_loop().create_future()
-        refused.set_exception(error)
-        refused.exception()  # not awaiting it is a finding of its own
-        return refused
+        return calls.refuse(error)
 
 
 def _sequence(value: Any) -> Iterable[Any]:
@@ -247,12 +245,6 @@ def _sequence(value: Any) -> Iterable[Any]:
     except JsException:
         pass
     raise _wrong_parameter("sendBatch", 1, "Sequence")
-
-
-def _invocation() -> Invocation:
-    invocation: Any = current()
-    invocation.forbid_in_global_scope()
-    return invocation  # type: ignore[no-any-return]
 
 
 def _options(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.bindings import calls
 from emulator.faults.sites import site_name
 from emulator.queues.bindings import metrics
 from emulator.queues.limits import Refused, Verb, as_error, check, internal_error
@@ -57,7 +58,7 @@ class Sending:
         """What waits in the queue, the sends before this call included."""
         loop = self._kernel.loop
         answer = loop.create_future()
-        loop.kernel_soon(lambda: _resolve(answer, metrics(self._backlog(queue))))
+        loop.kernel_soon(lambda: calls.resolve(answer, metrics(self._backlog(queue))))
         return answer
 
     def _perform(
@@ -69,19 +70,19 @@ class Sending:
         answer: asyncio.Future[Any],
     ) -> None:
         invocation, repeats = caller
-        if not self._takes_effect(invocation):
+        if not calls.takes_effect(invocation):
             return
         try:
             self.check(queue, verb, messages, invocation.flags)
         except JsException as refused:
-            _reject(answer, refused)
+            calls.reject(answer, refused)
             return
-        action = self._meet_send(queue, invocation, repeats=repeats)
+        action = calls.meet(invocation, self._site("send", queue), repeats=repeats).ending
         if action == "crash_before":
             invocation.isolate.worker.crash()
             return
         if action == "fail":
-            _reject(answer, internal_error(verb, invocation.flags))
+            calls.reject(answer, internal_error(verb, invocation.flags))
             return
         # The answer tells of the queue as it was before these messages (1.3).
         before = {"metadata": {"metrics": metrics(self._backlog(queue))}}
@@ -89,9 +90,9 @@ class Sending:
         if action == "crash_after":
             invocation.isolate.worker.crash()
         elif action == "lose_reply":
-            _reject(answer, internal_error(verb, invocation.flags))
+            calls.reject(answer, internal_error(verb, invocation.flags))
         else:
-            _resolve(answer, before)
+            calls.resolve(answer, before)
 
     def check(
         self, queue: str, verb: Verb, messages: Sequence[Outgoing], flags: frozenset[str]
@@ -104,30 +105,6 @@ class Sending:
             check(verb, messages, profile)
         except Refused as refused:
             raise as_error(refused, verb, profile, flags) from None
-
-    def _takes_effect(self, invocation: Invocation) -> bool:
-        """Whether production would still make this call.
-
-        One that nothing waits for may be dropped when the handler returns (1.17); the local
-        runtime was seen to make it (recording queue_send_not_awaited). A power cut stops the calls
-        whose turn has not come; where the platform only waits in vain they have left already.
-        """
-        if invocation.dead and invocation.gone:
-            return False
-        return self._kernel.profile == "miniflare" or invocation.waited_for
-
-    def _meet_send(self, queue: str, invocation: Invocation, *, repeats: bool) -> str:
-        if invocation.is_test:
-            return ""
-        faults = self._kernel.faults.meet(
-            self._site("send", queue),
-            in_request=invocation.in_request and not invocation.main_done,
-            retried=repeats,
-        )
-        if not faults:
-            return ""
-        invocation.struck = True
-        return faults[0].action
 
     def _site(self, kind: str, queue: str) -> str:
         name = self._sites.get((kind, queue))
@@ -168,14 +145,3 @@ class Sending:
         """The message, held back by this much more than it would have been."""
         own = self._default_delay(queue) if message.delay is None else message.delay
         return message._replace(delay=own + delay)
-
-
-def _resolve(answer: asyncio.Future[Any], value: object) -> None:
-    if not answer.done():
-        answer.set_result(value)
-
-
-def _reject(answer: asyncio.Future[Any], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
-        answer.exception()  # not awaiting it is a finding of its own

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
     from emulator.queues.run import DeliveryRecord
+    from emulator.values import HostObject
+    from emulator.worker_config import WorkerConfig
 
 
 class Queues:
@@ -37,11 +39,14 @@ class Queues:
         self._dispatch = Dispatch(kernel, self.broker, self.consumers, admit=self.sending.admit)
         kernel.pending.append(self._describe_pending)
 
-    def binding(self, queue: str) -> WorkerQueue:
-        """The producer binding of a queue."""
-        binding = WorkerQueue(queue, self.sending)
-        self._bindings.append(binding)
-        return binding
+    def bindings(self, config: WorkerConfig) -> dict[str, HostObject]:
+        """The producer bindings of a Worker."""
+        found = {
+            producer.binding: WorkerQueue(producer.queue, self.sending)
+            for producer in config.producers
+        }
+        self._bindings += found.values()
+        return {**found}
 
     def close(self) -> None:
         """Let go of what user code may still hold."""

@@ -7,11 +7,11 @@ on Cloudflare Workflows.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from emulator.runtime.host import current
+from emulator.bindings import calls
+from emulator.faults.sites import site_name
 from emulator.values import UNDEFINED, Function, HostObject, JsException, LiteralMap, to_v8
 from emulator.workflows import grammar, texts
 from emulator.workflows.model import MILLISECOND, NewInstance, Retention
@@ -20,6 +20,7 @@ from emulator.workflows.subscription import Reader
 from emulator.workflows.texts import EngineError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from emulator.invocation import Invocation
@@ -105,10 +106,10 @@ class WorkflowImpl(HostObject):
         return InstanceImpl(self._workflow, id, self._workflows)
 
     def _call(self, perform: Callable[[Invocation], Any], site: str = "") -> asyncio.Future[Any]:
-        invocation = _invocation()
+        invocation = calls.caller_of()
         if site:
             invocation.effect(f"an instance of the Workflow {self._workflow}")
-        name = f"{site}.{self._workflow}" if site else ""
+        name = site_name(site, self._workflow) if site else ""
         return self._workflows.call(invocation, lambda: perform(invocation), site=name)
 
 
@@ -166,15 +167,15 @@ class InstanceImpl(HostObject):
         """Send it an event (I23 to I25)."""
         if event is UNDEFINED or event is None:
             text = f"Cannot read properties of {_word(event)} (reading 'payload')"
-            return _rejected(JsException("TypeError", text))
+            return calls.refuse(JsException("TypeError", text))
         given = _mapping(event)
         try:
             data = to_v8(given["payload"]) if "payload" in given else None
         except JsException as error:
-            return _rejected(error)
+            return calls.refuse(error)
         kind = str(given.get("type", "undefined"))
-        _invocation().effect(f"an event to {self.id}")
-        return self._workflows.send_event(_invocation(), self._workflow, self.id, kind, data)
+        calls.caller_of().effect(f"an event to {self.id}")
+        return self._workflows.send_event(calls.caller_of(), self._workflow, self.id, kind, data)
 
     def subscribe(self, options: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Hear of all that happened to it and will (I26)."""
@@ -193,7 +194,7 @@ class InstanceImpl(HostObject):
         return self._call(lambda: self._workflows.control(verb, self._workflow, self.id, **options))
 
     def _call(self, perform: Callable[[], Any]) -> asyncio.Future[Any]:
-        return self._workflows.call(_invocation(), perform)
+        return self._workflows.call(calls.caller_of(), perform)
 
 
 class Subscription(HostObject):
@@ -247,7 +248,7 @@ class WorkflowStep(HostObject):
         name, given = _step_name(arguments), _at(arguments, 1)
         if given is UNDEFINED or given is None:
             text = f"Cannot read properties of {_word(given)} (reading 'timeout')"
-            return _rejected(JsException("TypeError", text))
+            return calls.refuse(JsException("TypeError", text))
         options = _mapping(given)
         kind, timeout = options.get("type", UNDEFINED), options.get("timeout", UNDEFINED)
         return self._run.ask(lambda: self._run.wait(name, str(kind), timeout))
@@ -339,16 +340,3 @@ def _word(value: Any) -> str:
         if (value is None or isinstance(value, bool))
         else ("undefined" if value is UNDEFINED else str(value))
     )
-
-
-def _invocation() -> Invocation:
-    invocation: Any = current()
-    invocation.forbid_in_global_scope()
-    return invocation  # type: ignore[no-any-return]
-
-
-def _rejected(error: Exception) -> asyncio.Future[Any]:
-    refused = asyncio.get_running_loop().create_future()
-    refused.set_exception(error)
-    refused.exception()  # not awaiting it is a finding of its own
-    return refused

@@ -10,6 +10,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from emulator.bindings import calls
 from emulator.errors import WorkerLoadError
 from emulator.faults.sites import site_name
 from emulator.values import UNDEFINED, JsException, to_v8
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
     from emulator.loop import Timer
+    from emulator.values import HostObject
+    from emulator.worker_config import WorkerConfig
     from emulator.workflow_config import WorkflowConfig
     from emulator.workflows.model import (
         Attempt,
@@ -120,11 +123,15 @@ class Workflows:
         """The Worker that has the class of a Workflow."""
         self.configs[config.name], self.workers[config.name] = config, worker
 
-    def binding(self, workflow: str) -> WorkflowImpl:
-        """The binding of a Workflow."""
-        binding = WorkflowImpl(workflow, self)
-        self._bindings.append(binding)
-        return binding
+    def bindings(self, config: WorkerConfig) -> dict[str, HostObject]:
+        """The bindings of a Worker to the Workflows that are there."""
+        found = {
+            workflow.binding: WorkflowImpl(workflow.name, self)
+            for workflow in config.workflows
+            if workflow.name in self.engine.workflows
+        }
+        self._bindings += found.values()
+        return {**found}
 
     # -- calls of user code and of tests ---------------------------------------------------------
 
@@ -147,41 +154,27 @@ class Workflows:
         invocation, repeats = caller
         if invocation.dead and invocation.gone:
             return
-        fault = self._meet(invocation, site, repeats=repeats)
+        fault = calls.meet(invocation, site, repeats=repeats).ending
         if fault == "crash_before":
             invocation.isolate.worker.crash()
             return
         if fault == "fail":
-            _reject(answer, raised(self.profile, _INTERNAL))
+            calls.reject(answer, raised(self.profile, _INTERNAL))
             return
         try:
             result = perform()
         except EngineError as error:
-            _reject(answer, raised(self.profile, error))
+            calls.reject(answer, raised(self.profile, error))
         except JsException as error:
-            _reject(answer, error)
+            calls.reject(answer, error)
         else:
             if fault == "crash_after":
                 invocation.isolate.worker.crash()
             elif fault == "lose_reply":
-                _reject(answer, raised(self.profile, _INTERNAL))
-            elif not answer.done():
-                answer.set_result(result)
+                calls.reject(answer, raised(self.profile, _INTERNAL))
+            else:
+                calls.resolve(answer, result)
         self.attend()
-
-    def _meet(self, invocation: Invocation, site: str, *, repeats: bool) -> str:
-        if not site or invocation.is_test:
-            return ""
-        kind, _, name = site.partition(".")
-        faults = self.kernel.faults.meet(
-            site_name(kind, name),
-            in_request=invocation.in_request and not invocation.main_done,
-            retried=repeats,
-        )
-        if not faults:
-            return ""
-        invocation.struck = True
-        return faults[0].action
 
     def create(self, workflow: str, item: NewInstance, trigger: str = "binding") -> None:
         """Create one instance."""
@@ -272,7 +265,7 @@ class Workflows:
             invocation.isolate.worker.crash()
             return
         if "fail" in actions:
-            _reject(answer, raised(self.profile, _INTERNAL))
+            calls.reject(answer, raised(self.profile, _INTERNAL))
             return
         try:
             self.engine.status(workflow, id)
@@ -283,14 +276,14 @@ class Workflows:
             if "duplicate" in actions:
                 self._later(actions["duplicate"], partial(self._deliver, *event))
         except EngineError as error:
-            _reject(answer, raised(self.profile, error))
+            calls.reject(answer, raised(self.profile, error))
         else:
             if "crash_after" in actions:
                 invocation.isolate.worker.crash()
             elif "lose_reply" in actions:
-                _reject(answer, raised(self.profile, _INTERNAL))
-            elif not answer.done():
-                answer.set_result(UNDEFINED)
+                calls.reject(answer, raised(self.profile, _INTERNAL))
+            else:
+                calls.resolve(answer, UNDEFINED)
         self.attend()
 
     def _deliver(self, workflow: str, id: str, kind: str, payload: bytes | None) -> None:
@@ -589,9 +582,3 @@ class Workflows:
             for view in self.engine.instances(workflow)
             if not view.status.finite
         ]
-
-
-def _reject(answer: asyncio.Future[Any], error: Exception) -> None:
-    if not answer.done():
-        answer.set_exception(error)
-        answer.exception()  # not awaiting it is a finding of its own
