@@ -82,12 +82,13 @@ class Mocking:
     def mock_step_result(self, name: str, value: Any, index: int = 1) -> None:
         """Let the `index`-th step of this name return a value; its body is not called.
 
-        Falsy values count. Raises `ValueError` if it has a result already.
+        Falsy values count. Raises `ValueError` if it has a result already, `TypeError` for a value
+        that no step could return.
         """
         mock = self._mocks.step(name, index)
         if mock.result is not NOTHING:
             raise ValueError(f"[WorkflowIntrospector] Trying to mock step '{name}' multiple times!")
-        mock.result = to_v8(self._inside(lambda: to_canonical(value)))
+        mock.result = self._mocked_data(value, f"the result of the step {name!r}")
 
     def mock_step_error(
         self, name: str, error: Any, times: int | None = None, index: int = 1
@@ -113,8 +114,11 @@ class Mocking:
         mock.failures.append(failure)
 
     def mock_event(self, type: str, payload: Any = None) -> None:
-        """Send an event of this type, now or to each later instance when it is created."""
-        data = to_v8(self._inside(lambda: to_canonical(payload)))
+        """Send an event of this type, now or to each later instance when it is created.
+
+        Raises `TypeError` for a payload that no event could have.
+        """
+        data = self._mocked_data(payload, f"the payload of the event {type!r}")
         if self._mocked is None:
             self._mocks.events.append((type, data, Mark()))
         else:
@@ -123,6 +127,12 @@ class Mocking:
             except EngineError as error:
                 raise WorkflowError(error.name, error.message) from None
             self._mocks.events.append((type, data, Mark()))
+
+    def _mocked_data(self, value: Any, what: str) -> bytes:
+        try:
+            return to_v8(self._inside(lambda: to_canonical(value)))
+        except JsException as error:
+            raise TypeError(f"{what} cannot be stored: {error}; give plain data") from None
 
     def force_event_timeout(self, name: str) -> None:
         """Let the event wait of this name time out at once."""

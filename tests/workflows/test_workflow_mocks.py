@@ -78,6 +78,21 @@ async def test_a_mocked_result(value: Any, whence: str) -> None:
         assert mocks(emulator) == []
 
 
+@pytest.mark.parametrize("value", [object(), asyncio.Event(), lambda: 1, {"a": [object()]}])
+async def test_what_cannot_be_stored_cannot_be_mocked(value: Any) -> None:
+    async def run(self: Any, event: Any, step: Any) -> Any:
+        return await do(step, "s", lambda _: "the body's")
+
+    async with Emulator(worker(run)) as emulator:
+        flow = emulator.workflows["flow"]
+        with pytest.raises(TypeError, match="the result of the step 's' cannot be stored: Data"):
+            flow.mock_step_result("s", value)
+        with pytest.raises(TypeError, match="the payload of the event 'e' cannot be stored: Data"):
+            flow.mock_event("e", value)
+        # Nothing is mocked.
+        assert await (await flow.create()).result() == "the body's"
+
+
 async def test_a_mocked_result_of_the_second_step_of_a_name() -> None:
     async def run(self: Any, event: Any, step: Any) -> Any:
         return [await do(step, "s", lambda ctx: ctx["step"]["count"]) for _ in range(3)]
