@@ -105,7 +105,7 @@ class Platform:
         kernel = self.kernel
         self._durability = Durability(kernel, self.products, state)
         self.ingress = Ingress(kernel)
-        self.cron = Cron(kernel)
+        self.cron = Cron(kernel, self.workflows)
         for config in self.settings.workers:
             worker = self.workers[config.name] = Worker(kernel, config, self._bindings_of(config))
             for consumer in config.consumers:
@@ -122,6 +122,7 @@ class Platform:
         self._durability.recover()
         for worker in self.workers.values():
             self._check_handlers(worker)
+        self.cron.arm(self.workers.values())
 
     def _bindings_of(self, config: WorkerConfig) -> dict[str, Any]:
         env: dict[str, Any] = {**config.vars, **config.secrets}
@@ -197,6 +198,7 @@ class Platform:
             product.reset()
         if self._durability is not None:
             self._durability.clear()
+        self.cron.arm(self.workers.values())
 
     def close(self) -> None:
         """Stop everything; what is in flight is lost."""

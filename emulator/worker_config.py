@@ -20,6 +20,7 @@ from emulator import dotenv
 from emulator.compatibility import NAMES as FLAG_NAMES
 from emulator.compatibility import NEWEST_DATE, PYTHON, is_date, resolve
 from emulator.config_keys import KEPT_AS_WRITTEN, binding_names
+from emulator.cron_config import check_cron
 from emulator.queue_config import ignored_options, required
 from emulator.section import Range, did_you_mean, is_list, is_table, shown
 
@@ -299,7 +300,10 @@ def _json(value: object) -> object:
 def _crons(config: Layers) -> tuple[str, ...]:
     triggers = config.of("triggers").section("triggers")
     triggers.warn_unknown(("crons", "events"))
-    return triggers.texts("crons")
+    crons = triggers.texts("crons")
+    for cron in crons:
+        check_cron(triggers, "crons", cron)
+    return crons
 
 
 def _services(config: Layers) -> tuple[Service, ...]:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from emulator.cron_config import check_cron
 from emulator.queue_config import required
 from emulator.section import is_list, shown
 
@@ -149,6 +150,8 @@ def _schedules(item: Section) -> tuple[str, ...]:
         says = f'wrangler: "{item.path}" bindings "schedules" field {_empty(value)}'
         item.not_allowed("schedules", allowed, says=says)
         return ()
+    for cron in crons:
+        check_cron(item, "schedules", str(cron))
     return tuple(str(cron) for cron in crons)
 
 

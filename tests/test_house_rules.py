@@ -50,6 +50,8 @@ _LAYERS = (
         "section",
         "queue_config",
         "workflow_config",
+        "cron_dialect",
+        "cron_config",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),

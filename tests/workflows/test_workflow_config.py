@@ -117,7 +117,7 @@ def test_a_step_limit_beyond_production_s() -> None:
 
 @pytest.mark.parametrize("schedules", ["0 0 * * *", ["0 9 * * mon", "0 0 * * *"]])
 def test_a_schedule_makes_instances(schedules: Any) -> None:
-    """B11, B14: by `scheduled()`, with an id and an event that tell of the cron."""
+    """B11, B14: an id and an event that tell of the cron; here by `scheduled()`."""
     seen: list[Any] = []
 
     async def run(self: Any, event: Any, step: Any) -> str:
@@ -127,9 +127,9 @@ def test_a_schedule_makes_instances(schedules: Any) -> None:
     config = worker(run)
     config["workflows"][0]["schedules"] = schedules
     at = datetime(2026, 1, 2, tzinfo=UTC)
-    with Emulator(config) as emulator:
+    with Emulator(config, profile="miniflare") as emulator:
         emulator.run(emulator.advance("3 days"))
-        assert emulator.workflows["flow"].instances == []  # cron never fires by itself
+        assert emulator.workflows["flow"].instances == []  # the local runtime fires none
         assert emulator.run(emulator.scheduled("0 0 * * *", at)) == ("ok", None)
         (instance,) = emulator.workflows["flow"].instances
         assert instance.id == "0 0 * * *-1767312000000"
@@ -145,6 +145,24 @@ def test_a_schedule_makes_instances(schedules: Any) -> None:
             emulator.run(emulator.scheduled())  # the only cron there is
             assert len(emulator.workflows["flow"].instances) == 3
         assert codes(emulator) == []
+
+
+def test_a_schedule_fires_as_time_passes() -> None:
+    """B11, B14."""
+    seen: list[Any] = []
+
+    async def run(self: Any, event: Any, step: Any) -> None:
+        seen.append(event["schedule"]["scheduledTime"])
+
+    config = worker(run)
+    config["workflows"][0]["schedules"] = ["0 0 * * *", "0 9 * * mon"]
+    with Emulator(config) as emulator:  # starts on a Thursday
+        emulator.run(emulator.advance("5 days"))
+        ids = [instance.id for instance in emulator.workflows["flow"].instances]
+        days = [1767312000000 + day * 86_400_000 for day in range(5)]
+        assert ids[:3] == [f"0 0 * * *-{day}" for day in days[:3]]
+        assert ids[4] == f"0 9 * * mon-{days[3] + 9 * 3_600_000}"
+        assert seen == sorted([*days, days[3] + 9 * 3_600_000])
 
 
 def test_a_cron_may_be_the_handlers_and_a_workflow_s() -> None:
