@@ -124,6 +124,14 @@ class ConsumerRun(Invocation):
             self._fail(error)
 
     @property
+    def repeats(self) -> bool:
+        """Whether the platform delivers again what the code that runs now fails to do.
+
+        Not once the result is final: then work is left in the background, with a flag.
+        """
+        return self.retried and not self.settled
+
+    @property
     def _result_at_return(self) -> bool:
         return _RESULT_AT_RETURN in self.flags
 

@@ -739,6 +739,29 @@ async def test_the_class_of_a_send_depends_on_who_waits() -> None:
         ]
 
 
+@pytest.mark.parametrize("final_at_return", [True, False])
+async def test_background_work_of_a_final_batch_is_not_repeated(final_at_return: bool) -> None:
+    """2.11: with the flag nothing delivers again what background work failed to do."""
+
+    async def later(worker: Any) -> None:
+        await worker.env.Q.send("out", delaySeconds=60)
+
+    async def consume(batch: Any, worker: Any) -> None:
+        if batch.messages[0].body == "in":
+            await worker.env.Q.send("out", delaySeconds=60)
+            worker.ctx.waitUntil(later(worker))
+
+    flags = ["python_workers", *["queue_consumer_no_wait_for_wait_until"] * final_at_return]
+    async with Emulator(worker(consume=consume, compatibility_flags=flags)) as emulator:
+        await emulator.queues["q"].send("in")
+        await emulator.settle()
+        found = [site for site in emulator.faults.sites if site.name == "send.q"]
+        assert [(site.actions["crash_after"], site.actions["fail"]) for site in found] == [
+            ("platform", "platform"),
+            ("platform", "dependency" if final_at_return else "platform"),
+        ]
+
+
 @pytest.mark.parametrize(
     ("plan", "names"),
     [
