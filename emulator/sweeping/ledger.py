@@ -77,6 +77,8 @@ class Ledger:
         self._hidden: dict[Place, None] = {}
         self._unfired: list[Plan] = []
         self.tried: dict[int, int] = {}
+        # Plans whose run was cut off (rule 11); longer ones only if none of their faults does it.
+        self.cut_off: dict[frozenset[Fault], None] = {}
 
     # -- every run -------------------------------------------------------------------------------
 
@@ -113,10 +115,14 @@ class Ledger:
     def note(self, plan: Plan, outcome: Outcome) -> None:
         """Note the outcome of a plan that was tried for the first time."""
         self._tried[frozenset(plan)] = outcome.error is not None
+        self.meet(outcome.sites)
+        if outcome.error is None and outcome.cut_off:
+            if not any(frozenset((fault,)) in self.cut_off for fault in plan):
+                self.cut_off[frozenset(plan)] = None
+            return
         self.tried[len(plan)] = self.tried.get(len(plan), 0) + 1
         for fault in plan:
             self._tried_places[place_at(fault)] = None
-        self.meet(outcome.sites)
         if not has_fired(plan, outcome):
             self._unfired.append(plan)
 
@@ -154,6 +160,14 @@ class Ledger:
     def ordered(self) -> list[Entry]:
         """The failures: those of fewer faults first, then in the order in which they were found."""
         return sorted(self.entries, key=lambda entry: len(entry.failure.plan))
+
+    @property
+    def not_tried(self) -> dict[str, int]:
+        """How many faults were left out for their class, by class; what was cut off, too."""
+        counts = self._selection.other_classes(self.sites)
+        if self.cut_off:
+            counts["request"] = counts.get("request", 0) + len(self.cut_off)
+        return counts
 
     @property
     def tried_sites(self) -> int:

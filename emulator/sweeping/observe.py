@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from emulator.errors import WorkerCrashed
 from emulator.location import describe_error, raised_at
 from emulator.sweeping.outcome import FindingsError, Outcome
 
@@ -58,6 +59,7 @@ def observe(
         seconds=seconds,
         text=trace.masker(text or describe_error(error)) if error is not None else "",
         place=trace.masker(place),
+        cut_off=_is_cut_off(error),
     )
 
 
@@ -80,6 +82,13 @@ def release(error: BaseException | None) -> None:
         waiting += [one.__cause__, one.__context__]
         if isinstance(one, BaseExceptionGroup):
             waiting += one.exceptions
+
+
+def _is_cut_off(error: BaseException | None) -> bool:
+    """Whether it is a client's view of a crash; in a group, of nothing else."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_cut_off, error.exceptions))
+    return isinstance(error, WorkerCrashed)
 
 
 def _failing(emulator: Emulator, plan: Plan, strict: Collection[str] | None) -> list[Finding]:

@@ -42,7 +42,8 @@ class Outcome:
     `cause` groups failures. `sites`, `fired` and `sometimes` are the run's. `digest` (of the trace)
     and `trace` are needed for clean runs and for failing ones, and left out of others, to save time
     and memory. `seconds` is real time, for people only. `text` and `place` are how a report tells
-    the error and its line; where they are empty they are made of `error` and `cause`.
+    the error and its line; where they are empty they are made of `error` and `cause`. `cut_off`
+    says that the error is a crash that a request of the scenario's own met with.
     """
 
     error: BaseException | None = None
@@ -55,6 +56,7 @@ class Outcome:
     seconds: float = 0.0
     text: str = ""
     place: str = ""
+    cut_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)

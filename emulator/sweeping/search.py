@@ -20,6 +20,9 @@ knows nothing of emulators: it hands out plans and is told outcomes. Its rules:
 9. In the end failures are replayed, twice, those first that represent a cause, and at most 20. One
    that goes another way then is flaky.
 10. Everything follows from the arguments and the outcomes: the same ones give the same plans.
+11. A run that ends since a crash cut off a request of the scenario's own is of class *request*,
+    whatever site the crash was at: the client has seen it, and no Worker could have kept it from
+    that. Without the class it is neither a failure nor tried, and it is not extended.
 
 Of several shards each runs clean; the single faults are dealt out, and what extends one stays with
 it. A `schedule` is for the whole run: it counts as the first fault of a plan.
@@ -27,6 +30,7 @@ it. A `schedule` is for the whole run: it counts as the first fault of a plan.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, islice
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -114,6 +118,8 @@ class Search:
         if self._pending is None or plan != self._pending:
             raise ValueError(f"tell() is for the plan that next() returned, {self._pending!r}")
         self._ledger.count(outcome)
+        if plan and outcome.cut_off and "request" not in self._selection.classes:
+            outcome = replace(outcome, error=None)
         try:
             self._pending = self._steps.send(outcome)
         except StopIteration:
@@ -129,12 +135,12 @@ class Search:
             failures=failures,
             sites=list(ledger.sites),
             unreached=[*cut_off, *ledger.unfired, *ledger.hidden],
-            not_tried=self._selection.other_classes(ledger.sites),
+            not_tried=ledger.not_tried,
             never=ledger.never,
             complete=self._pending is None,
             tried=dict(sorted(ledger.tried.items())),
             tried_sites=ledger.tried_sites,
-            candidates=len(self._singles),
+            candidates=sum(frozenset((f,)) not in ledger.cut_off for f in self._singles),
             left_out=self._selection.left_out(ledger.sites),
             cut=dict(self._cut),
             unfired=ledger.unfired,
@@ -244,7 +250,7 @@ class Search:
 
     def _note(self, plan: Plan, outcome: Outcome) -> None:
         self._ledger.note(plan, outcome)
-        if outcome.error is not None or not has_fired(plan, outcome):
+        if outcome.error is not None or outcome.cut_off or not has_fired(plan, outcome):
             return
         if len(plan) < self._depth and self._is_mine(plan[0]):
             extensions = self._extensions.setdefault(len(plan), [])

@@ -300,6 +300,59 @@ def test_fault_that_does_not_fire_is_no_failure_and_is_not_extended():
     assert report.unfired == report.unreached == ["batch.a#1:overlap"]
 
 
+# Rule 11: crashes that cut off a request of the scenario's.
+
+
+def test_crash_that_its_client_sees_is_a_request_fault():
+    world = World(["send.a", "send.b"], cuts=[crash("a")])
+    search = Search()
+    drive(search, world)
+    report = search.report()
+    assert report.passed
+    assert report.failures == []
+    assert report.tried == {1: 3}
+    assert report.candidates == 3
+    assert report.not_tried == {"dependency": 4, "request": 1}
+
+    search = Search(classes=["platform", "request"])
+    drive(search, world)
+    report = search.report()
+    assert failing(report) == [crash("a")]
+    assert report.tried == {1: 4}
+    assert report.not_tried == {"dependency": 4}
+
+
+def test_what_is_cut_off_is_not_extended_and_counts_once():
+    """Whatever comes before it, it is the same fault that was not tried."""
+    world = World(["send.a", "send.b", "send.c"], cuts=[crash("b")])
+    search = Search(depth=2)
+    plans = [set(map(str, each)) for each in drive(search, world)]
+    assert {crash("b"), crash("c")} not in plans
+    assert {crash("a"), crash("c")} in plans
+    report = search.report()
+    assert report.passed
+    assert report.not_tried == {"dependency": 6, "request": 1}
+
+
+def test_what_only_a_pair_cuts_off_counts_as_well():
+    world = World(["send.a"], reveals={crash("a"): ["send.b"]}, cuts=[crash("b")])
+    search = Search(depth=2)
+    drive(search, world)
+    assert search.report().passed
+    assert search.report().not_tried == {"dependency": 2, "request": 1}
+    assert search.report().tried == {1: 2, 2: 1}
+
+
+def test_search_that_is_always_cut_off_has_tried_nothing():
+    world = World(["send.a"], cuts=[crash("a"), "send.a#1:crash_after"])
+    search = Search()
+    drive(search, world)
+    report = search.report()
+    assert report.empty
+    assert not report.passed
+    assert report.summary().endswith("; not tried: 2 dependency, 2 request faults")
+
+
 # Rule 7: shrinking.
 
 

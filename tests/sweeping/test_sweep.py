@@ -270,6 +270,52 @@ def test_fault_that_a_scenario_plans_may_miss_because_of_the_sweeps():
     assert report.passed, report.render()
 
 
+# What a client sees.
+
+
+class Patient(Idempotent):
+    """Its request goes on while the message is consumed."""
+
+    async def fetch(self, request):
+        response = await super().fetch(request)
+        await asyncio.sleep(10)
+        return response
+
+
+async def grouped(emulator: Emulator) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(signup(emulator))
+
+
+@pytest.mark.parametrize("scenario", [signup, grouped])
+def test_crash_elsewhere_that_cuts_a_request_off_is_a_request_fault(scenario):
+    """No Worker could keep its client from seeing it."""
+    report = run(scenario, Patient)
+    assert report.passed, report.render()
+    assert report.tried[1] == 6
+    assert report.not_tried == {"request": 7 + 1}
+
+    report = run(scenario, Patient, classes=("platform", "request"))
+    assert "batch.emails#1:crash_before" in plans(report)
+    assert report.not_tried == {}
+
+
+def test_client_that_asks_again_is_judged():
+    async def twice(emulator: Emulator) -> None:
+        done.clear()
+        await emulator.fetch("/", method="POST", retries=1)
+        await emulator.settle()
+        assert done == ["ada@example.com"]
+
+    assert run(twice, Patient).tried[1] == 7
+
+    class Careless(Patient):
+        async def queue(self, batch, env, ctx):
+            done.extend(message.body for message in batch.messages)
+
+    assert "batch.emails#1:crash_before" in plans(run(twice, Careless, only=["*#*:crash_before"]))
+
+
 # Determinism.
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING
 
+from emulator import WorkerCrashed
 from emulator.faults import Fault, Site, actions_at
 from emulator.faults.grammar import SCHEDULE
 from emulator.faults.sites import class_of
@@ -41,7 +42,8 @@ class World:
 
     `reveals` maps a fault's text to the sites that are met right after it fired. The run fails if
     all faults of one of the plans in `bugs` fired. `requests` are sites inside a request of the
-    test's; `broken` are faults that cannot fire.
+    test's; `broken` are faults that cannot fire; `cuts` are those that cut off such a request, and
+    with it the scenario.
     """
 
     sites: Sequence[str]
@@ -50,6 +52,7 @@ class World:
     causes: Mapping[str, str] = field(default_factory=dict)
     requests: Sequence[str] = ()
     broken: Sequence[str] = ()
+    cuts: Sequence[str] = ()
 
     def run(self, faults: Plan) -> Outcome:
         met: list[Site] = []
@@ -68,6 +71,8 @@ class World:
                         continue
                     fired.append(fault)
                     waiting += reversed(self.reveals.get(str(fault), ()))
+                    if str(fault) in self.cuts:
+                        return self._cut_off(met, fired)
         bug = next((bug for bug in self.bugs if set(plan(bug)) <= set(fired)), None)
         digest = repr((sorted(map(str, fired)), [(s.name, s.occurrence) for s in met])).encode()
         if bug is None:
@@ -75,6 +80,12 @@ class World:
         cause = self.causes.get(bug, "AssertionError at test_it.py:7")
         error = AssertionError(f"broken by {bug}")
         return Outcome(error=error, cause=cause, sites=met, fired=fired, digest=digest)
+
+    @staticmethod
+    def _cut_off(met: list[Site], fired: list[Fault]) -> Outcome:
+        error, digest = WorkerCrashed("cut off"), repr(fired).encode()
+        cause = "WorkerCrashed at test_it.py:3"
+        return Outcome(error, cause, sites=met, fired=fired, digest=digest, cut_off=True)
 
 
 def drive(search: Search, world: World, *, most: int = 100_000) -> list[Plan]:
