@@ -34,9 +34,10 @@ check: format lint types test
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks
 
-# The property tests with many more examples.
+# The property tests with many more examples, and the planted bugs' twins under all pairs of faults.
 soak: $(READY)
-	$(BIN)/python -m pytest tests/queues/test_broker_properties.py --hypothesis-profile=soak
+	$(BIN)/python -m pytest --hypothesis-profile=soak \
+		tests/queues/test_broker_properties.py tests/sweeping/test_bugs.py
 
 clean:
 	rm -rf $(VENV) build dist
