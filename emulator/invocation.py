@@ -131,6 +131,9 @@ class Invocation(Scope):
     def _meet_fault(self) -> None:
         if self.in_request and self.kernel.faults.meet(site_name("wait_until", self.worker)):
             self.struck = self._evicted = True
+            if self.main_done:
+                # Work of work, given when the answer is out: lost before its first line.
+                self.kernel.loop.kernel_soon(self.kill)
 
     def fetch(self, request: WebRequest) -> Awaitable[WebResponse]:
         self.forbid_in_global_scope()

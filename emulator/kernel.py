@@ -40,7 +40,7 @@ class Kernel:
         *,
         start: int,
         seed: int,
-        faults: Iterable[str | Fault],
+        faults: Fault | Iterable[str | Fault],
         profile: Profile,
         masker: Masker,
     ) -> None:

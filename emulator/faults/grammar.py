@@ -127,7 +127,8 @@ def read_site(text: str, start: int = 0) -> SitePattern:
 
 # What a name must look like for any site to have it.
 _SHAPES: Final = {
-    "METHOD": (re.compile(r"[A-Z]+"), "an HTTP method in capitals"),
+    # A token (RFC 9110, 5.6.2) as it stands in a site; such as M-SEARCH, too.
+    "METHOD": (re.compile(r"[A-Z0-9!$&'+^_`|~%-]+"), "an HTTP method in capitals"),
     "path": (re.compile(r"/.*", re.DOTALL), "a path that begins with /"),
     "queue": (re.compile(r".+", re.DOTALL), "the name of a queue"),
 }

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from emulator.errors import PlanError
 from emulator.faults.grammar import SCHEDULE, SitePattern
-from emulator.faults.plan import Fault, parse_plan, parse_site
+from emulator.faults.plan import Fault, parse_site, read_plan
 from emulator.faults.sites import CLASSES, Action, FaultClass, actions_at, class_of
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Faults:
     def __init__(
         self,
         now: Callable[[], int],
-        plan: str | Iterable[str | Fault] = (),
+        plan: Fault | Iterable[str | Fault] = (),
         *,
         on_fired: Callable[[Fault], None] | None = None,
         remember: bool = True,
@@ -107,7 +107,7 @@ class Faults:
         self._fired: list[Fault] = []
         self._striking: dict[str, tuple[tuple[_Planned, Action], ...]] = {}
         self._seed: int | None = None
-        self.add(*((plan,) if isinstance(plan, str) else plan))
+        self._take(read_plan(plan))
         self._initial = self.plan
 
     # What tests use.
@@ -115,10 +115,12 @@ class Faults:
     def add(self, *faults: str | Fault) -> None:
         """Plan faults; a text may hold several, separated by `;`.
 
-        Raises `PlanError` for a text that cannot be read and for a fault that can never fire,
-        and then plans none of them.
+        Raises `PlanError` for a text that cannot be read, for a fault that can never fire and for
+        what is no fault, and then plans none of them.
         """
-        read = [fault for each in faults for fault in parse_plan(str(each))]
+        self._take(read_plan(faults))
+
+    def _take(self, read: tuple[Fault, ...]) -> None:
         seeds = [f.argument for f in (*self.plan, *read) if f.site == SCHEDULE]
         if len(dict.fromkeys(seeds)) > 1:
             raise PlanError(f"a plan has one schedule, and this would be a second: {read[-1]}")
@@ -138,7 +140,7 @@ class Faults:
         self._counts.clear()
         self._met.clear()
         self._fired.clear()
-        self.add(*self._initial)
+        self._take(self._initial)
 
     @property
     def plan(self) -> tuple[Fault, ...]:
