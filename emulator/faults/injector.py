@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from emulator.errors import PlanError
 from emulator.faults.grammar import SCHEDULE, SitePattern
@@ -71,6 +71,11 @@ class Unfired:
 _Met = tuple[str, int, bool, bool, "Collection[str] | None", int]
 
 
+# Requests of synchronous clients end in no await in which their code could be frozen.
+_SYNCHRONOUS: Final = "fetch"
+_CRASHES: Final = ("crash_before", "crash_after")
+
+
 class _Planned:
     """A fault of the plan, and whether it fired."""
 
@@ -107,6 +112,8 @@ class Faults:
         self._fired: list[Fault] = []
         self._striking: dict[str, tuple[tuple[_Planned, Action], ...]] = {}
         self._seed: int | None = None
+        # Told whenever the plan has changed.
+        self.on_planned: Callable[[], object] = _nothing
         self._take(read_plan(plan))
         self._initial = self.plan
 
@@ -127,12 +134,14 @@ class Faults:
         self._planned += [_Planned(fault, self._counts.get(fault.site, 0)) for fault in read]
         self._seed = seeds[0] if seeds else None
         self._striking.clear()
+        self.on_planned()
 
     def clear(self) -> None:
         """Take every fault out of the plan; what was met and what fired stays."""
         self._planned.clear()
         self._striking.clear()
         self._seed = None
+        self.on_planned()
 
     def reset(self) -> None:
         """Go back to the plan the emulator was made with, with nothing met and nothing fired."""
@@ -166,6 +175,14 @@ class Faults:
         return f"<Faults: {plan}; {len(self._fired)} fired>"
 
     # What the emulator's parts call.
+
+    @property
+    def may_cut_calls(self) -> bool:
+        """Whether a planned crash may strike inside a synchronous call of the Worker's code."""
+        return any(
+            planned.fault.action in _CRASHES and planned.pattern.may_be(_SYNCHRONOUS)
+            for planned in self._planned
+        )
 
     def meet(
         self,
@@ -327,6 +344,10 @@ def _site(
         if available is None or action.name in available
     }
     return Site(name, occurrence, MappingProxyType(actions), at)
+
+
+def _nothing() -> None:
+    """Nobody asked to be told."""
 
 
 def _times(count: int) -> str:

@@ -77,6 +77,10 @@ def test_fault_is_read_and_written_as_the_same_text(text: str, fault: Fault):
         # The last # ends the site, so what needs encoding may also stand as it is.
         ("step.wf.a#1#2:fail", "step.wf.a%231#2:fail"),
         ("fetch.GET.localhost:80/x#1:fail", "fetch.GET.localhost%3A80/x#1:fail"),
+        # A star at the end is for the names that are left out as well.
+        ("step.*#*:evict", "step.*.*#*:evict"),
+        ("step.on*#*:evict", "step.on*.*#*:evict"),
+        ("fetch.*#1:status(503)", "fetch.*.*#1:status(503)"),
         # What needs no encoding is decoded, hexadecimal digits become capitals.
         ("send.%65m%61ils%3b#1:fail", "send.emails%3B#1:fail"),
         ("send.a%2Eb#1:fail", "send.a.b#1:fail"),
@@ -469,6 +473,10 @@ def test_plan_errors_are_value_errors_without_a_misleading_cause():
         ("batch.[%5B%2D]x", "batch.-x", True),
         # Where the kind is plain, * stays inside its name.
         ("step.*.charge", "step.onboarding.charge", True),
+        ("step.*", "step.onboarding.charge", True),
+        ("step.on*", "step.onboarding.charge", True),
+        ("step.*", "sleep.onboarding.charge", False),
+        ("request.*", "request.GET./a.b", True),
         ("step.on*.charge", "step.onboarding.sub.charge", False),
         ("step.*.charge", "step.a%2Eb.charge", True),
         ("fetch.*.mail.example/*", "fetch.POST.mail.example/a/b", True),
