@@ -377,7 +377,9 @@ class Emulator:
     @property
     def check(self) -> Checks:
         """Assertions over the whole run, such as `exactly_once`; see `emulator.checks`."""
-        return Checks(self._kernel.trace, self.queues)
+        kernel = self._kernel
+        purged = self._platform.queues.purged
+        return Checks(kernel.trace, self.queues, sent=kernel.outbound.sent, purged=purged)
 
     @property
     def logs(self) -> Sequence[Log]:

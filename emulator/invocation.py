@@ -65,6 +65,7 @@ class Invocation(Scope):
         self.event = event
         self.subject = subject or event
         self.space: ModuleSpace = isolate.space
+        self.sender: object = object()  # who sent a request; subjects may be the same
         self.struck = False  # a fault hit it: its findings are the fault's, not the code's
         self.main_done = False
         self.ended = False

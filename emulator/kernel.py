@@ -141,6 +141,7 @@ class Kernel:
         self.findings.clear()
         self.logs.clear()
         self.background.clear()
+        self.outbound.sent.clear()
 
     def close(self) -> None:
         """Stop the loop and give back what was borrowed from the process."""
