@@ -18,6 +18,7 @@ from emulator.workflows import texts
 from emulator.workflows.attempts import Attempts
 from emulator.workflows.bindings import WorkflowImpl
 from emulator.workflows.engine import Engine
+from emulator.workflows.livelock import Livelock
 from emulator.workflows.model import (
     Ended,
     ErrorInfo,
@@ -79,6 +80,7 @@ class Workflows:
         self._rules = rules
         self._feeds: dict[tuple[str, str], Feed] = {}
         self.attempts = Attempts(self)
+        self._livelock = Livelock(kernel)
         self.engine = self._new_engine()
         self.configs: dict[str, WorkflowConfig] = {}
         self.workers: dict[str, Worker] = {}
@@ -161,20 +163,33 @@ class Workflows:
         if fault == "fail":
             calls.reject(answer, raised(self.profile, _INTERNAL))
             return
+        result, refused = None, None
         try:
             result = perform()
         except EngineError as error:
-            calls.reject(answer, raised(self.profile, error))
+            refused = raised(self.profile, error)
         except JsException as error:
-            calls.reject(answer, error)
-        else:
-            if fault == "crash_after":
-                invocation.isolate.worker.crash()
-            elif fault == "lose_reply":
-                calls.reject(answer, raised(self.profile, _INTERNAL))
-            else:
-                calls.resolve(answer, result)
+            refused = error
+        self._tell(invocation, fault, answer, result, refused)
         self.attend()
+
+    def _tell(
+        self,
+        invocation: Invocation,
+        fault: str,
+        answer: asyncio.Future[Any],
+        result: Any,
+        refused: JsException | None,
+    ) -> None:
+        """Answer a call that was performed, or refused, unless a fault takes the answer away."""
+        if fault == "crash_after":
+            invocation.isolate.worker.crash()
+        elif fault == "lose_reply":
+            calls.reject(answer, raised(self.profile, _INTERNAL))
+        elif refused is not None:
+            calls.reject(answer, refused)
+        else:
+            calls.resolve(answer, result)
 
     def create(self, workflow: str, item: NewInstance, trigger: str = "binding") -> None:
         """Create one instance."""
@@ -267,6 +282,7 @@ class Workflows:
         if "fail" in actions:
             calls.reject(answer, raised(self.profile, _INTERNAL))
             return
+        refused = None
         try:
             self.engine.status(workflow, id)
             if "delay" in actions:
@@ -276,14 +292,9 @@ class Workflows:
             if "duplicate" in actions:
                 self._later(actions["duplicate"], partial(self._deliver, *event))
         except EngineError as error:
-            calls.reject(answer, raised(self.profile, error))
-        else:
-            if "crash_after" in actions:
-                invocation.isolate.worker.crash()
-            elif "lose_reply" in actions:
-                calls.reject(answer, raised(self.profile, _INTERNAL))
-            else:
-                calls.resolve(answer, UNDEFINED)
+            refused = raised(self.profile, error)
+        ending = next((name for name in ("crash_after", "lose_reply") if name in actions), "")
+        self._tell(invocation, ending, answer, UNDEFINED, refused)
         self.attend()
 
     def _deliver(self, workflow: str, id: str, kind: str, payload: bytes | None) -> None:
@@ -379,6 +390,7 @@ class Workflows:
             return
         del self._runs[key]
         self.attempts.leave(run)
+        self._livelock.lost(run.execution)
         self.engine.lost(*key, self.kernel.now)
         self.touch()
 
@@ -561,6 +573,7 @@ class Workflows:
     def reset(self) -> None:
         """Forget all instances and mocks."""
         self.attempts.clear()
+        self._livelock.clear()
         self._feeds.clear()
         self.rebuild(None, [])
 

@@ -6,9 +6,11 @@ The reference is the table of fault sites and "What a fault leaves" in docs/faul
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
+from pyodide.ffi import JsException
 from worker_files import worker as worker_file
 from workers import fetch as outbound
 from workflow_bench import (
@@ -29,7 +31,7 @@ from workflow_bench import (
     worker,
 )
 
-from emulator import Emulator, WorkerCrashed, WorkflowError, WorkflowFailed
+from emulator import Emulator, Stuck, WorkerCrashed, WorkflowError, WorkflowFailed
 
 pytestmark = pytest.mark.asyncio
 
@@ -272,6 +274,84 @@ async def test_two_faults_of_one_plan() -> None:
         assert fired(emulator) == plan.split("; ")
         assert states(instance) == [("s", "complete", 3)]
         assert [mark[:2] for mark in body.seen] == [("began", 3), ("ended", 3), ("finally", 3)]
+
+
+@pytest.mark.parametrize("action", [None, "crash_after", "lose_reply"])
+@pytest.mark.parametrize("call", ["create", "event"])
+async def test_a_call_that_is_refused_and_struck(call: str, action: str | None) -> None:
+    """The fault has its effect all the same: it is said to have fired."""
+    seen: list[str] = []
+
+    async def run(self: Any, event: Any, step: Any) -> Any: ...
+
+    async def fetch(worker: Any, request: Any) -> None:
+        instance = await worker.env.FLOW.get("a")
+        try:
+            if call == "create":
+                await worker.env.FLOW.create(id="a")
+            else:
+                await instance.send_event({"type": "go"})
+        except JsException as error:
+            seen.append(error.message)
+            raise
+
+    site = "create.flow" if call == "create" else "event.flow.go"
+    plan = [] if action is None else [f"{site}#1:{action}"]
+    async with Emulator(worker(run, fetch=fetch), faults=plan) as emulator:
+        await emulator.workflows["flow"].create("a")
+        await emulator.settle()
+        if action == "crash_after":
+            with pytest.raises(WorkerCrashed):
+                await emulator.fetch("/")
+        else:
+            assert (await emulator.fetch("/")).status_code == 500
+        texts = {"create": "instance.already_exists", "event": "instance.in_finite_state"}
+        assert [texts[call] in text for text in seen] == (
+            [] if action == "crash_after" else [not action]
+        )
+        assert fired(emulator) == plan
+
+
+@pytest.mark.parametrize(
+    ("plan", "profile"),
+    [
+        ("create.child#*:crash_before", "production"),
+        ("create.child#*:crash_after", "production"),
+        ("step.flow.s#*:crash_before", "miniflare"),  # which charges no lost attempt (X3)
+    ],
+)
+async def test_a_plan_that_never_lets_a_run_go_on(plan: str, profile: Any) -> None:
+    """Time does not move, so that no limit of virtual time ends it either."""
+
+    async def run(self: Any, event: Any, step: Any) -> Any:
+        await do(step, "first", "a")
+        with contextlib.suppress(JsException):
+            await self.env.CHILD.create(id="child")
+        return await do(step, "s", "b")
+
+    async def child(self: Any, event: Any, step: Any) -> Any: ...
+
+    config = worker({"flow": run, "child": child})
+    async with Emulator(config, faults=plan, profile=profile) as emulator:
+        emulator.findings.expect("effect_outside_step")
+        with pytest.raises(Stuck, match=r"started over 1,000 times at this instant") as info:
+            await emulator.workflows["flow"].create("a")
+        assert "the instance a of the Workflow flow" in str(info.value)
+        assert f"Under the plan {plan} this never ends: name the occurrences" in str(info.value)
+        emulator.faults.clear()
+        await emulator.settle()
+        assert (await emulator.workflows["flow"].get("a")).output == "b"
+
+
+async def test_a_long_flow_may_be_replayed_after_each_step() -> None:
+    async def run(self: Any, event: Any, step: Any) -> Any:
+        for number in range(60):
+            await do(step, f"s{number}", "a")
+        return "done"
+
+    async with Emulator(worker(run), faults="step.*#*:crash_saved") as emulator:
+        assert await (await emulator.workflows["flow"].create()).result() == "done"
+        assert len(fired(emulator)) == 60
 
 
 async def test_a_crash_takes_what_else_the_isolate_does() -> None:
