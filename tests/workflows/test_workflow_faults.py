@@ -472,6 +472,33 @@ async def test_an_eviction_during_a_wait() -> None:
         assert fired(emulator) == ["wait.flow.w#1:evict"]
 
 
+@pytest.mark.parametrize(("kind", "how"), [("sleep", "mock"), ("wait", "mock"), ("wait", "fault")])
+async def test_an_eviction_of_what_is_over_at_once(kind: str, how: str) -> None:
+    """Two things at one place: time is cut short there, and memory goes all the same."""
+    runs: list[float] = []
+
+    async def run(self: Any, event: Any, step: Any) -> Any:
+        runs.append(now())
+        if kind == "sleep":
+            await step.sleep("n", "1 hour")
+        else:
+            await told(lambda: step.wait_for_event("n", "go", timeout="1 hour"))
+        return now()
+
+    plan = [f"{kind}.flow.n#1:evict"]
+    if how == "fault":
+        plan.append("wait.flow.n#1:timeout")
+    async with Emulator(worker(run), faults=plan) as emulator:
+        if how == "mock" and kind == "sleep":
+            emulator.workflows["flow"].disable_sleeps("n")
+        elif how == "mock":
+            emulator.workflows["flow"].force_event_timeout("n")
+        instance = await emulator.workflows["flow"].create()
+        assert await instance.result() == 0
+        assert runs == [0, 0]
+        assert fired(emulator) == plan
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 async def test_a_wait_that_times_out_by_a_fault(profile: Any) -> None:
     """At once, with the declared time in the text; a later event stays buffered."""
