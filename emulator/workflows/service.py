@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from emulator.faults import Fault
     from emulator.invocation import Invocation
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
@@ -274,7 +275,7 @@ class Workflows:
             retried=repeats,
             available=_OF_TESTS if invocation.is_test else None,
         )
-        actions = {fault.action: fault.argument or 0 for fault in faults}
+        actions = [fault.action for fault in faults]
         invocation.struck = invocation.struck or bool(actions)
         if "crash_before" in actions:
             invocation.isolate.worker.crash()
@@ -285,17 +286,27 @@ class Workflows:
         refused = None
         try:
             self.engine.status(workflow, id)
-            if "delay" in actions:
-                self._later(actions["delay"], partial(self._deliver, *event))
-            elif "drop" not in actions:
-                self._deliver(*event)
-            if "duplicate" in actions:
-                self._later(actions["duplicate"], partial(self._deliver, *event))
+            if "drop" not in actions:
+                self._deliver_with(faults, *event)
         except EngineError as error:
             refused = raised(self.profile, error)
         ending = next((name for name in ("crash_after", "lose_reply") if name in actions), "")
         self._tell(invocation, ending, answer, UNDEFINED, refused)
         self.attend()
+
+    def _deliver_with(
+        self, faults: Sequence[Fault], workflow: str, id: str, kind: str, payload: bytes | None
+    ) -> None:
+        """Deliver an event as late, and as often, as faults say."""
+        deliver = partial(self._deliver, workflow, id, kind, payload)
+        delays = [fault.argument or 0 for fault in faults if fault.action == "delay"]
+        if delays:
+            self._later(sum(delays), deliver)
+        else:
+            deliver()
+        for fault in faults:
+            if fault.action == "duplicate":
+                self._later(fault.argument or 0, deliver)
 
     def _deliver(self, workflow: str, id: str, kind: str, payload: bytes | None) -> None:
         self.engine.send_event(workflow, id, kind, payload, self.kernel.now)

@@ -717,6 +717,33 @@ async def test_an_event_of_the_test_that_is_struck(action: str) -> None:
         assert fired(emulator) == [f"event.flow.go#1:{action}"]
 
 
+@pytest.mark.parametrize(
+    ("plan", "came"),
+    [
+        ("duplicate; duplicate(1 h)", [0, 0, 3600]),
+        ("delay(30 s); delay(1 min)", [90]),
+        ("delay(30 s); duplicate(1 h)", [30, 3600]),
+        ("drop; delay(30 s)", []),
+        ("drop; duplicate", []),
+    ],
+)
+async def test_several_faults_of_one_event(plan: str, came: list[float]) -> None:
+    seen: list[float] = []
+
+    async def run(self: Any, event: Any, step: Any) -> None:
+        for number in range(4):
+            await step.wait_for_event(f"w{number}", "go", timeout="1 day")
+            seen.append(now())
+
+    faults = [f"event.flow.go#1:{action}" for action in plan.split("; ")]
+    async with Emulator(worker(run), faults=faults) as emulator:
+        instance = await emulator.workflows["flow"].create()
+        await instance.send_event("go")
+        await emulator.advance("2 hours")
+        assert seen == came
+        assert sorted(fired(emulator)) == sorted(faults)
+
+
 async def test_a_delayed_event_for_an_instance_that_has_ended() -> None:
     """Nobody is left to be told; nothing breaks."""
     config = worker(two_events("10 seconds"))
