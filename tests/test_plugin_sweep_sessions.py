@@ -194,7 +194,11 @@ def test_plans_that_failed_are_tried_first_the_next_time(project: Project) -> No
     path.write_text(json.dumps({"test": "", "plans": last}))
     plans = project.path / "plans"
     plans.unlink()
-    project.pytest(*cached).assert_outcomes(failed=1)
+    result = project.pytest(*cached)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["tried: *; failed before and not met any more: 1 (batch.other#1:lose_ack); *"]
+    )
     assert plans.read_text().splitlines()[:4] == ["", "", kept[-1], "batch.emails#1:crash_before"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FIXED", "1")

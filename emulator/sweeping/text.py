@@ -79,6 +79,8 @@ def _bound(report: SweepReport) -> Iterator[str]:
         yield f"cut off by the limit: {cut} (the others were chosen by seed {report.seed})"
     if report.unfired:
         yield f"not reached: {listed(report.unfired)}"
+    if report.gone:
+        yield f"failed before and not met any more: {listed(report.gone)}"
     if report.hidden:
         number = len(report.hidden)
         verb = "appears" if number == 1 else "appear"

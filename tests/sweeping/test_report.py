@@ -153,6 +153,16 @@ def test_what_was_cut_off_or_not_reached_is_said():
     assert names[1] in report.unreached
 
 
+def test_plans_that_failed_before_and_are_not_met_any_more_are_said():
+    gone = [plan(f"send.old#1:fail; send.older#{number}:fail") for number in range(1, 8)]
+    report = swept(World(["send.a"]), first=[*gone, plan("send.a#1:crash_before")])
+    assert "; failed before and not met any more: 7 (send.old#1:fail; send.older#1:fail, " in (
+        report.summary()
+    )
+    assert "and 2 more)" in report.summary()
+    assert len(json.loads(report.to_json())["gone"]) == 7
+
+
 def test_shard_says_which_it_is():
     report = swept(World(["send.a"]), shard=(1, 3))
     assert report.summary().startswith("tried: 1 single fault at 1 site, shard 2 of 3")
@@ -229,6 +239,7 @@ def test_json_has_a_schema():
         "left_out": 0,
         "unreached": {"plans": [], "sites": ["send.b#1"]},
         "unmatched": [],
+        "gone": [],
         "never": [],
         "replayed": 1,
         "groups": [

@@ -344,11 +344,15 @@ def test_given_plans_are_tried_before_all_others_and_not_again():
     assert plans[2:] == ["send.b#1:crash_after", crash("a"), "send.a#1:crash_after", crash("b")]
 
 
+# An occurrence that is not met.
+GONE = "send.a#2:crash_before"
+
+
 @pytest.mark.parametrize(
     "given",
     [
         "send.gone#1:crash_before",
-        "send.a#2:crash_before",
+        GONE,
         "send.a#1:fail",  # a dependency fault, and those are not asked for
         "send.skipped#1:crash_before",
         "send.*#1:crash_before",
@@ -356,7 +360,7 @@ def test_given_plans_are_tried_before_all_others_and_not_again():
         "schedule:1; schedule:2",
     ],
 )
-def test_given_plans_outside_this_sweep_are_left_out_silently(given):
+def test_given_plans_outside_this_sweep_are_left_out(given):
     world = World(["send.a", "send.skipped", "schedule"])
     search = Search(
         first=[plan(given)], skip=["send.skipped", *map("schedule:{}".format, "345678")]
@@ -364,7 +368,9 @@ def test_given_plans_outside_this_sweep_are_left_out_silently(given):
     assert texts(drive(search, world)[2:]) == [
         *(crash("a"), "send.a#1:crash_after", "schedule:1", "schedule:2")
     ]
-    assert search.report().unreached == []
+    report = search.report()
+    assert report.unreached == []
+    assert report.gone == ([given] if given in ("send.gone#1:crash_before", GONE) else [])
 
 
 def test_given_plan_may_have_sites_that_appear_only_under_its_first_fault():
