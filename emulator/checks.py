@@ -61,9 +61,11 @@ class Checks:
         name, keys = self._keys(target, by)
         effects = _effects(keys)
         if len(effects) != times:
+            requests = "1 request" if len(keys) == 1 else f"{len(keys)} requests"
+            listed = f": {_listed(effects)}" if effects else ""
             raise AssertionError(
                 f"exactly_once: {name} happened {_times(len(effects))}, not {_times(times)} "
-                f"({len(keys)} requests): {_listed(effects)}"
+                f"({requests}){listed}"
             )
 
     def no_lost_message(self) -> None:
