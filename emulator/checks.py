@@ -7,18 +7,18 @@ repeat a call, and does so with the same key, is right.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 from emulator.bindings.outbound_site import KEY, target_of
 from emulator.faults.plan import parse_site
-from emulator.faults.sites import site_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from emulator.bindings.sent import SentRequest
     from emulator.queues.control import Queue
-    from emulator.trace import Event, Trace
+    from emulator.trace import Trace
 
 By: TypeAlias = str | Callable[[Any], Any]
 
@@ -32,18 +32,27 @@ class Checks:
     # No assertion of the caller's own hides behind these lines.
     __tracebackhide__ = True
 
-    def __init__(self, trace: Trace, queues: Mapping[str, Queue]) -> None:
+    def __init__(
+        self,
+        trace: Trace,
+        queues: Mapping[str, Queue],
+        *,
+        sent: Sequence[SentRequest],
+        purged: Collection[str],
+    ) -> None:
         self._trace = trace
         self._queues = queues
+        self._sent = sent
+        self._purged = purged
 
     def exactly_once(self, target: Any, by: By = KEY, *, times: int = 1) -> None:
         """Assert that an outside effect happened once, or so many `times`.
 
         `target` is a respx route, or a fetch site (`"fetch.POST.mail.example/send"`, globs
         allowed). Requests with one key are one effect: `by` names the header that has it, or is a
-        function of the request; a request without a key is an effect of its own. A request that
-        was sent and whose answer a fault took away counts, one that a fault kept from being sent
-        does not. Sites know the header `idempotency-key` only.
+        function of the `httpx.Request`; one without a key (None) is an effect of its own. A request
+        that was sent and whose answer a fault took away counts, one that a fault kept from being
+        sent does not.
 
         Raises `AssertionError` for another number of effects, `PlanError` for what is no site,
         `TypeError` and `ValueError` for other arguments.
@@ -52,9 +61,11 @@ class Checks:
         name, keys = self._keys(target, by)
         effects = _effects(keys)
         if len(effects) != times:
+            requests = "1 request" if len(keys) == 1 else f"{len(keys)} requests"
+            listed = f": {_listed(effects)}" if effects else ""
             raise AssertionError(
                 f"exactly_once: {name} happened {_times(len(effects))}, not {_times(times)} "
-                f"({len(keys)} requests): {_listed(effects)}"
+                f"({requests}){listed}"
             )
 
     def no_lost_message(self) -> None:
@@ -67,7 +78,8 @@ class Checks:
         lost = self._lost()
         if lost:
             raise AssertionError(
-                f"no_lost_message: {len(lost)} of {self._sent} messages are lost: {_listed(lost)}"
+                f"no_lost_message: {len(lost)} of {self._messages} messages are lost: "
+                f"{_listed(lost)}"
             )
 
     def no_lost_update(
@@ -86,103 +98,82 @@ class Checks:
         __tracebackhide__ = True
         read_as, written_as = frozenset(reads), frozenset(writes)
         version, writer = 0, ""
-        seen: dict[str, int] = {}
-        for subject, method, happened in self._requests(resource):
+        seen: dict[object, int] = {}
+        for sent in self._sent:
+            method = sent.request.method
+            if not _is_at(sent, resource):
+                continue
             if method in read_as:
-                seen[subject] = version
-            elif method in written_as and happened:
-                if seen.get(subject, version) != version:
+                seen[sent.sender] = version
+            elif method in written_as and (sent.status or 0) < _REFUSED:
+                if seen.get(sent.sender, version) != version:
+                    other = f"another {writer}" if writer == sent.subject else writer
                     raise AssertionError(
-                        f"no_lost_update: {subject} wrote {resource} without having seen what "
-                        f"{writer} wrote there since it was read"
+                        f"no_lost_update: {sent.subject} wrote {resource} without having seen "
+                        f"what {other} wrote there since it was read"
                     )
-                version, writer = version + 1, subject
-                seen[subject] = version
+                version, writer = version + 1, sent.subject
+                seen[sent.sender] = version
 
     # -- effects ---------------------------------------------------------------------------------
 
     def _keys(self, target: Any, by: By) -> tuple[str, list[Any]]:
         """The target's name, and the key of each request that was sent there."""
+        if not callable(by) and not isinstance(by, str):
+            raise TypeError(f"by is the name of a header, or a function of the request, not {by!r}")
+        name, requests = self._requests(target)
+        key = by if callable(by) else lambda request: request.headers.get(by)
+        return name, [key(request) for request in requests]
+
+    def _requests(self, target: Any) -> tuple[str, list[Any]]:
         if isinstance(target, str):
-            return target, self._keys_at(target, by)
+            return target, self._requests_at(target)
         calls = getattr(target, "calls", None)
         if calls is None:
             raise TypeError(f"exactly_once() takes a respx route or a fetch site, not {target!r}")
-        key = by if callable(by) else lambda request: request.headers.get(by)
-        return repr(target), [key(call.request) for call in calls]
+        return repr(target), [call.request for call in calls]
 
-    def _keys_at(self, site: str, by: By) -> list[Any]:
-        if not isinstance(by, str) or by.lower() != KEY:
-            raise ValueError(
-                f"the trace knows the header {KEY} only: for by={by!r} give the respx route"
-            )
+    def _requests_at(self, site: str) -> list[Any]:
         pattern = parse_site(site)
         if not pattern.text.startswith("fetch."):
             raise ValueError(f"exactly_once() takes fetch sites, not {site!r}")
-        return [
-            event.data.get("key")
-            for event in self._trace
-            if event.kind == "request_out"
-            and pattern.matches(
-                site_name("fetch", event.data["method"], target_of(event.data["url"]))
-            )
-        ]
+        return [sent.request for sent in self._sent if pattern.matches(sent.site)]
 
     # -- messages --------------------------------------------------------------------------------
 
     @property
-    def _sent(self) -> int:
+    def _messages(self) -> int:
         return sum(event.kind == "send" for event in self._trace)
 
     def _lost(self) -> list[str]:
-        left: dict[str, str] = {}
+        queue_of: dict[str, str] = {}
+        given_up: dict[str, str] = {}
+        acked: dict[str, None] = {}
         for event in self._trace:
             if event.kind == "send":
-                left[event.data["id"]] = f"{event.data['id']} of {event.subject} (never seen again)"
-            elif event.kind in ("dropped", "expired") and "id" in event.data:
-                id = event.data["id"]
-                left[id] = f"{id} of {event.subject} ({event.kind})"
+                queue_of[event.data["id"]] = event.subject
             elif event.kind == "ack":
-                left.pop(event.data["id"], None)
-            elif event.kind == "purge":
-                left = {id: text for id, text in left.items() if event.subject not in text}
-        for queue in self._queues.values():
-            for message in (*queue.backlog, *queue.in_flight):
-                left.pop(message.id, None)
-        return list(left.values())
-
-    # -- updates ---------------------------------------------------------------------------------
-
-    def _requests(self, resource: str) -> list[tuple[str, str, bool]]:
-        """Who asked what of it, in order, and whether it happened."""
-        answers = _answers(self._trace)
+                acked[event.data["id"]] = None
+            elif event.kind in ("dropped", "expired"):
+                given_up[event.data["id"]] = f"{event.subject} ({event.kind})"
+        there = {
+            message.id
+            for queue in self._queues.values()
+            for message in (*queue.backlog, *queue.in_flight)
+        }
         return [
-            (event.subject, event.data["method"], answers.get(index, 0) < _REFUSED)
-            for index, event in enumerate(self._trace)
-            if event.kind == "request_out" and _of(event, resource)
+            f"{id} of {given_up.get(id, f'{queue} (never seen again)')}"
+            for id, queue in queue_of.items()
+            if id not in acked and id not in there and (id in given_up or id not in self._purged)
         ]
 
 
-def _of(event: Event, resource: str) -> bool:
-    parts = urlsplit(event.data["url"])
+def _is_at(sent: SentRequest, resource: str) -> bool:
+    parts = urlsplit(str(sent.request.url))
     return resource in (
-        target_of(event.data["url"]),
+        target_of(str(sent.request.url)),
         f"{parts.scheme}://{parts.netloc}{parts.path}",
     )
-
-
-def _answers(trace: Trace) -> dict[int, int]:
-    """The status of each request's answer, by the request's place in the trace."""
-    waiting: dict[tuple[str, str], list[int]] = {}
-    answers: dict[int, int] = {}
-    for index, event in enumerate(trace):
-        if event.kind == "request_out":
-            waiting.setdefault((event.subject, event.data["url"]), []).append(index)
-        elif event.kind == "response_in":
-            asked = waiting.get((event.subject, event.data["url"]))
-            if asked:
-                answers[asked.pop(0)] = cast("int", event.data["status"])
-    return answers
 
 
 def _effects(keys: list[Any]) -> list[str]:

@@ -152,17 +152,16 @@ class Cron:
 
     def dispatch(self, worker: Worker, trigger: Trigger) -> ScheduledRun:
         """Start a run; raises `WorkerLoadError` for code that cannot be loaded."""
-        faults = {
-            fault.action: fault.argument or 0
-            for fault in self._kernel.faults.meet(site_name("cron", worker.name))
-        }
-        if "duplicate" in faults:
-            self._kernel.loop.kernel_at(
-                self._kernel.now + faults["duplicate"],
-                lambda: self._start(worker, trigger, {}, struck=True),
-                owner=f"the second run of the cron {trigger.cron}",
-            )
-        return self._start(worker, trigger, faults, struck=bool(faults))
+        faults = self._kernel.faults.meet(site_name("cron", worker.name))
+        for fault in faults:
+            if fault.action == "duplicate":
+                self._kernel.loop.kernel_at(
+                    self._kernel.now + (fault.argument or 0),
+                    lambda: self._start(worker, trigger, (), struck=True),
+                    owner=f"the second run of the cron {trigger.cron}",
+                )
+        actions = tuple(fault.action for fault in faults)
+        return self._start(worker, trigger, actions, struck=bool(faults))
 
     def _start(
         self, worker: Worker, trigger: Trigger, faults: Container[str], *, struck: bool

@@ -29,7 +29,6 @@ from emulator.errors import (
     WorkerCrashed,
     WorkerLoadError,
 )
-from emulator.faults import Fault, Faults
 from emulator.ingress import Exchange, ReplyLost
 from emulator.platform import Platform
 from emulator.pump import Goal
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from emulator.background import BackgroundTask
+    from emulator.faults import Fault, Faults
     from emulator.findings import Findings
     from emulator.isolate import Worker
     from emulator.kernel import Profile
@@ -90,7 +90,7 @@ class Emulator:
         *,
         start: datetime = START,
         seed: int = 0,
-        faults: Iterable[str | Fault] = (),
+        faults: Fault | Iterable[str | Fault] = (),
         state: str | PathLike[str] | None = None,
         profile: Profile = "production",
         plan: Literal["paid", "free"] = "paid",
@@ -122,7 +122,7 @@ class Emulator:
             ),
             start=start,
             seed=seed,
-            faults=(faults,) if isinstance(faults, (str, Fault)) else faults,
+            faults=faults,
             profile=profile,
             state=state,
             outbound=outbound,
@@ -377,7 +377,9 @@ class Emulator:
     @property
     def check(self) -> Checks:
         """Assertions over the whole run, such as `exactly_once`; see `emulator.checks`."""
-        return Checks(self._kernel.trace, self.queues)
+        kernel = self._kernel
+        purged = self._platform.queues.purged
+        return Checks(kernel.trace, self.queues, sent=kernel.outbound.sent, purged=purged)
 
     @property
     def logs(self) -> Sequence[Log]:

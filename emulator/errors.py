@@ -8,7 +8,7 @@
     ├── WorkerCrashed                        a planned crash hit a request in flight
     ├── OutboundDenied (also an OSError)     a request to the outside that nothing mocks
     ├── NotSettled                           a limit of virtual time was reached first
-    ├── Stuck                                nothing can ever happen again
+    ├── Stuck                                nothing new can ever happen
     ├── InsideSimulation                     a call that only a test may make
     ├── OutsideWorker                        a Worker API was used where no Worker runs
     ├── UnsupportedLoop                      the caller's event loop is not asyncio's
@@ -57,7 +57,10 @@ class NotSettled(EmulatorError):
 
 
 class Stuck(EmulatorError):
-    """Nothing can ever happen again; the text says which calls wait and on which line."""
+    """Nothing new can ever happen; the text says which calls wait and on which line.
+
+    Also where a plan of faults has a Workflow start over for ever at one instant.
+    """
 
 
 class InsideSimulation(EmulatorError):

@@ -65,6 +65,7 @@ class Invocation(Scope):
         self.event = event
         self.subject = subject or event
         self.space: ModuleSpace = isolate.space
+        self.sender: object = object()  # who sent a request; subjects may be the same
         self.struck = False  # a fault hit it: its findings are the fault's, not the code's
         self.main_done = False
         self.ended = False
@@ -131,6 +132,9 @@ class Invocation(Scope):
     def _meet_fault(self) -> None:
         if self.in_request and self.kernel.faults.meet(site_name("wait_until", self.worker)):
             self.struck = self._evicted = True
+            if self.main_done:
+                # Work of work, given when the answer is out: lost before its first line.
+                self.kernel.loop.kernel_soon(self.kill)
 
     def fetch(self, request: WebRequest) -> Awaitable[WebResponse]:
         self.forbid_in_global_scope()

@@ -40,7 +40,7 @@ class Kernel:
         *,
         start: int,
         seed: int,
-        faults: Iterable[str | Fault],
+        faults: Fault | Iterable[str | Fault],
         profile: Profile,
         masker: Masker,
     ) -> None:
@@ -71,6 +71,8 @@ class Kernel:
         self.loop.on_contention = self._contended
         self.loop.on_lost_error = self._lost_error
         self.loop.on_never_awaited = _never_awaited
+        self.faults.on_planned = self._prepare_cuts
+        self._prepare_cuts()
 
     @property
     def now(self) -> int:
@@ -86,6 +88,10 @@ class Kernel:
     ) -> None:
         """Write several events of this instant, one for each row of texts and numbers."""
         self.trace.record_each(self.clock.now, kind, subject, names, rows)
+
+    def _prepare_cuts(self) -> None:
+        """Run the simulation where synchronous code can be frozen, if the plan may ask for it."""
+        self.loop.synchronous_cuts = self.faults.may_cut_calls
 
     def _contended(self) -> Callable[[int], int] | None:
         """Several invocations are ready: first come, first served, unless a fault decides."""
@@ -135,6 +141,7 @@ class Kernel:
         self.findings.clear()
         self.logs.clear()
         self.background.clear()
+        self.outbound.sent.clear()
 
     def close(self) -> None:
         """Stop the loop and give back what was borrowed from the process."""

@@ -66,7 +66,7 @@ class Platform:
         *,
         start: datetime,
         seed: int,
-        faults: Iterable[str | Fault],
+        faults: Fault | Iterable[str | Fault],
         profile: Profile,
         state: str | PathLike[str] | None,
         outbound: Literal["deny", "allow"],

@@ -18,13 +18,15 @@ import pytest
 
 from emulator.emulator import Emulator
 from emulator.errors import ConfigError, PlanError, StateError, WorkerLoadError
-from emulator.faults import Fault, parse_plan
+from emulator.faults import parse_plan, read_plan
 from emulator.location import format_error, raised_at
 from emulator.wrangler import FILE_NAMES, find
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from emulator.faults import Fault
 
 
 def make(request: pytest.FixtureRequest, plan: Iterable[Fault] = ()) -> Emulator:
@@ -83,19 +85,12 @@ def _arguments(request: pytest.FixtureRequest, plan: Iterable[Fault]) -> dict[st
     if isinstance(state, str | PathLike):
         arguments["state"] = folder / fspath(state)
     given = parse_plan(config.getoption("--emulator-faults"))
-    own = _plan(arguments.get("faults", ()))
+    own = read_plan(arguments.get("faults", ()))
     arguments["faults"] = tuple(dict.fromkeys((*own, *given, *plan)))
     seed = config.getoption("--emulator-seed")
     if seed is not None:
         arguments["seed"] = seed
     return arguments
-
-
-def _plan(faults: Any) -> Iterator[Fault]:
-    if isinstance(faults, str | Fault):
-        faults = (faults,)
-    for fault in faults:
-        yield from parse_plan(str(fault))
 
 
 def _marks(node: pytest.Item | pytest.Collector) -> Iterator[pytest.Mark]:

@@ -34,6 +34,7 @@ _JUDGED = pytest.StashKey[bool]()
 _PATCHES = pytest.StashKey[pytest.MonkeyPatch]()
 _EPOCH = pytest.StashKey[float]()
 _SECTION = "workers-emulator"
+SWEEP_SECTION = "fault sweep"
 _OTHER_EMULATOR = re.compile(r"No module named 'emulator\.|from 'emulator' \(")
 
 
@@ -405,6 +406,22 @@ def _describe(item: pytest.Item, emulator: Emulator) -> str:
         return describe(item, emulator, findings=not item.stash.get(_JUDGED, False))
     except Exception as error:  # A report that cannot be written must not end the session.
         return f"the timeline could not be written: {type(error).__name__}: {error}"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Let a passing session say what its sweeps tried: passing tests have no report to read."""
+    if terminalreporter.verbosity < 0 or terminalreporter.hasopt("P"):
+        return
+    swept = {
+        report.nodeid: text
+        for report in terminalreporter.stats.get("passed", ())
+        for title, text in report.sections
+        if title == SWEEP_SECTION
+    }
+    if swept:
+        from emulator.pytest_sweep_verdict import summarise
+
+        summarise(terminalreporter, swept)
 
 
 @pytest.hookimpl(wrapper=True)

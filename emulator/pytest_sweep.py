@@ -7,7 +7,8 @@ test, so that one item has one report for each phase and everything that looks a
 2. One that found something ends with the run under the smallest plan that fails, whose failure is
    the item's. `--pdb` stops in it, `xfail` and junit files judge it. Where that run does not fail
    in the call phase (its set-up or its teardown failed, or it fails only now and then), the last
-   run is a clean one, and the error the sweep has seen is raised in its place.
+   run is a clean one, and the error the sweep has seen is raised in its place. A teardown that
+   fails without any fault is a failure of the teardown, as ever.
 3. A test that is skipped without faults is run once more and reported so.
 4. A test that cannot be swept fails in its set-up, and its body does not run.
 """
@@ -31,7 +32,7 @@ from emulator.pytest_sweep_marker import (
 )
 from emulator.pytest_sweep_memory import recall, remember
 from emulator.pytest_sweep_progress import Progress
-from emulator.pytest_sweep_run import NOT_COUNTED, Repeater
+from emulator.pytest_sweep_run import NOT_COUNTED, Repeater, cannot_rebuild
 from emulator.pytest_sweep_shards import shard_of, split
 from emulator.pytest_sweep_verdict import VERDICT, Verdict, notes, tell
 
@@ -69,11 +70,20 @@ class FaultSweep:
         hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
 
-    @pytest.hookimpl
-    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
         verdict = item.stash.get(VERDICT, None)
-        if verdict is not None and verdict.refusal:
+        if verdict is None:
+            return (yield)
+        if verdict.refusal:
             pytest.fail(verdict.refusal, pytrace=False)
+        try:
+            return (yield)
+        except (Exception, pytest.fail.Exception) as error:
+            if verdict.report is None or verdict.fails_clean or isinstance(error, NOT_COUNTED):
+                raise
+            refusal = str(cannot_rebuild(item, error))
+        pytest.fail(refusal, pytrace=False)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -82,13 +92,24 @@ class FaultSweep:
         verdict = item.stash.get(VERDICT, None)
         try:
             result = yield
-        except NOT_COUNTED:
-            if verdict is None or verdict.skipped or not verdict.wrong:
+        except (Exception, pytest.fail.Exception, *NOT_COUNTED) as error:
+            if verdict is None or not verdict.replaces(skipped=isinstance(error, NOT_COUNTED)):
                 raise
         else:
-            if verdict is None or not verdict.wrong:
+            if verdict is None or not verdict.wrong or verdict.shown_in != "call":
                 return result
         verdict.replaced = item.stash[RUN].told = True
+        _fail(verdict)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail a teardown that failed in the clean runs of the sweep, if it does not now."""
+        __tracebackhide__ = True
+        result = yield
+        verdict = item.stash.get(VERDICT, None)
+        if verdict is None or verdict.shown_in != "teardown":
+            return result
+        verdict.replaced = True
         _fail(verdict)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -97,12 +118,14 @@ class FaultSweep:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Count the time of the sweep as the test's, and say what the sweep found."""
         verdict = item.stash.get(VERDICT, None)
-        told = verdict is not None and call.when == "call"
-        if verdict is not None and told:
+        if verdict is None:
+            return (yield)
+        if call.when == "call":
             call.duration += verdict.seconds
             call.start = call.stop - call.duration
         report = yield
-        if verdict is not None and told:
+        # Where the set-up failed there is no other report.
+        if call.when == verdict.shown_in or (call.when == "setup" and report.failed):
             tell(item, verdict, report)
         return report
 

@@ -20,9 +20,10 @@ from unittest import SkipTest
 import pytest
 
 from emulator.pytest_plugin import RUN, Run
+from emulator.pytest_sweep_marker import CannotSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
     from emulator.sweeping.outcome import Outcome, Plan
 
@@ -35,7 +36,10 @@ NOT_COUNTED = (pytest.skip.Exception, pytest.xfail.Exception, SkipTest)
 
 
 class Repeater:
-    """Runs one item under plan after plan; `phases` says where a plan's run failed."""
+    """Runs one item under plan after plan; `phases` says where a plan's run failed.
+
+    Raises `CannotSweep` where the fixtures cannot be set up for the second run without faults.
+    """
 
     def __init__(self, item: pytest.Function, strict: Collection[str] | None) -> None:
         self._item: Any = item  # its private parts are what a repetition is about
@@ -47,6 +51,7 @@ class Repeater:
         self.phases: dict[Plan, Phase] = {}
         self.skipped: list[Plan] = []
         self.met_emulator = False
+        self._was_set_up = False
 
     def run(self, plan: Plan) -> Outcome | None:
         """Run the item under a plan; None if a run without faults is skipped."""
@@ -67,8 +72,13 @@ class Repeater:
         phase: Phase = "setup"
         error = self._do(phase)
         if error is None:
+            self._was_set_up = True
             phase = "call"
             error = self._do(phase)
+        elif self._was_set_up and not run.plan and not isinstance(error, NOT_COUNTED):
+            refusal = cannot_rebuild(self._item, error)
+            self._end()
+            raise refusal
         self.met_emulator = self.met_emulator or run.emulator is not None
         skipped = isinstance(error, NOT_COUNTED)
         if skipped and not run.plan:
@@ -133,6 +143,31 @@ class Repeater:
         """Leave the item as new, for the run that is reported."""
         self._renew()
         _restart_timeout(self._item)
+
+
+def cannot_rebuild(item: Any, error: BaseException) -> CannotSweep:
+    """Say which fixture cannot be set up again; to be called before the teardown."""
+    from emulator.location import describe_error, raised_at
+
+    where = raised_at(error)
+    place = f" at {where.relative_to(item.config.rootpath)}" if where is not None else ""
+    name = next((name for name, its in _failed_fixtures(item) if its is error), None)
+    what = f"the fixture {name!r}" if name else "something that the test needs"
+    return CannotSweep(
+        f"fault_sweep: {what} was set up for a run before, and cannot be set up again{place}. Each "
+        "run of a sweep sets up and tears down what is function-scoped: let the teardown undo what "
+        f"the set-up did, or give it a wider scope\n{describe_error(error)}"
+    )
+
+
+def _failed_fixtures(item: Any) -> Iterator[tuple[str, BaseException]]:
+    """Yield the fixtures of a test whose set-up failed, each with its exception."""
+    for name, definitions in item._fixtureinfo.name2fixturedefs.items():
+        for definition in definitions:
+            result = definition.cached_result
+            failure = result[2] if result is not None else None
+            if failure is not None:  # the exception, with its traceback
+                yield name, failure[0]
 
 
 def _forget(*errors: BaseException | None) -> None:

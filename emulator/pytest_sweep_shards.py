@@ -1,8 +1,9 @@
 """Splits a sweep over the processes of pytest-xdist: one item becomes one for each process.
 
 With `-n 4` a marked test is collected as `test_x[sweep-1/4]` to `test_x[sweep-4/4]`; each runs
-clean, and then its share of the plans. The name is pytest's only: an id with such an ending, pasted
-or kept by `--last-failed`, means the whole test where there are no shards.
+clean, and then its share of the plans. One that is marked `xfail` or `skip` too stays whole. The
+name is pytest's only: an id with such an ending, pasted or kept by `--last-failed`, means the whole
+test where there are no shards.
 """
 
 from __future__ import annotations
@@ -65,11 +66,19 @@ def split(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def _shards(item: pytest.Item, count: int) -> Iterator[pytest.Item]:
-    if not isinstance(item, pytest.Function) or not is_swept(item):
+    if not isinstance(item, pytest.Function) or not is_swept(item) or _is_of_the_whole(item):
         yield item
         return
     for index in range(count):
         yield _shard(item, index, count)
+
+
+def _is_of_the_whole(item: pytest.Item) -> bool:
+    """Whether a marker is about the whole sweep, of which a shard sees a part.
+
+    A sweep that is to fail fails in some shards only, and the others would be unexpected passes.
+    """
+    return any(item.get_closest_marker(name) is not None for name in ("xfail", "skip"))
 
 
 def _shard(item: pytest.Function, index: int, count: int) -> pytest.Function:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator.pytest_plugin import SWEEP_SECTION
+
 if TYPE_CHECKING:
     from emulator.pytest_sweep_run import Phase, Repeater
     from emulator.sweeping.outcome import Failure, Plan
     from emulator.sweeping.report import SweepReport
 
-SECTION = "fault sweep"
+_MOST_LINES = 20
 _CLEAN_FAILS = "The test fails without any fault, so no fault was tried."
 _WIDER = 'Drop the marker, or let it try more: classes="all", less in `only` and `skip`.'
 _SITES_SHOWN = 10
@@ -56,6 +58,32 @@ class Verdict:
         """The smallest plan that fails; empty if none does, or the test fails without faults."""
         return () if self.failure is None else self.failure.plan
 
+    @property
+    def differs(self) -> bool:
+        """Whether two runs without faults were not the same."""
+        from emulator.sweeping.outcome import NONDETERMINISTIC
+
+        return self.failure is not None and self.failure.cause == NONDETERMINISTIC
+
+    @property
+    def fails_clean(self) -> bool:
+        """Whether the test fails without faults, and does so each time."""
+        return self.failure is not None and not self.failure.plan and not self.differs
+
+    @property
+    def shown_in(self) -> Phase:
+        """The phase whose report has the failure of the sweep."""
+        return "teardown" if self.fails_clean and self.phase == "teardown" else "call"
+
+    def replaces(self, *, skipped: bool) -> bool:
+        """Whether the run that is reported is to fail with the sweep's error instead of its own.
+
+        `skipped` says that it was skipped.
+        """
+        if skipped:
+            return bool(self.wrong) and not self.skipped
+        return self.differs  # then its own error says little
+
 
 def _unmatched(report: SweepReport) -> str:
     met = list(dict.fromkeys(site.name for site in report.sites))
@@ -91,16 +119,15 @@ def tell(item: pytest.Item, verdict: Verdict, report: pytest.TestReport) -> None
     failure = verdict.failure
     if failure is not None and failure.plan:
         parts.append(reproduction(item, failure.shown))
-        _name_plan(report, failure.shown)
-    add_section(report, SECTION, "\n".join(part.rstrip() for part in parts))
+        if report.when == "call":
+            _name_plan(report, failure.shown)
+    add_section(report, SWEEP_SECTION, "\n".join(part.rstrip() for part in parts))
 
 
 def _found(verdict: Verdict, found: SweepReport) -> list[str]:
     if verdict.failure is None:
         return [found.summary()]
-    if verdict.plan or verdict.replaced:
-        return [found.render()]
-    return [_CLEAN_FAILS]
+    return [_CLEAN_FAILS if verdict.fails_clean and not verdict.replaced else found.render()]
 
 
 def _name_plan(report: pytest.TestReport, plan: str) -> None:
@@ -111,3 +138,16 @@ def _name_plan(report: pytest.TestReport, plan: str) -> None:
         crash.message = f"under {plan}: {crash.message}"
     elif isinstance(told, str):
         report.longrepr = f"under {plan}: {told}"
+
+
+def summarise(reporter: Any, swept: dict[str, str]) -> None:
+    """Say at the end of a session what the sweeps that found nothing tried, and what they did not.
+
+    `swept` are the texts of their reports by node id.
+    """
+    reporter.write_sep("=", "fault sweeps that found nothing")
+    for nodeid, text in list(swept.items())[:_MOST_LINES]:
+        reporter.write_line(f"{nodeid}: {'; '.join(text.splitlines())}")
+    more = len(swept) - _MOST_LINES
+    if more > 0:
+        reporter.write_line(f"and {more} more; -rP shows what each tried")

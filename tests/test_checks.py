@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -110,9 +111,35 @@ async def test_key_may_be_anything(tmp_path: Path, respx_mock: Any) -> None:
     async with Emulator(mailer(tmp_path, '{"x-order": message.body}')) as emulator:
         await emulator.queues["jobs"].send_batch(["a", "b", "a"])
         await emulator.settle()
-        emulator.check.exactly_once(route, by="X-Order", times=2)
-        emulator.check.exactly_once(route, by=lambda request: request.url.host)
+        for target in (route, SITE):
+            emulator.check.exactly_once(target, by="X-Order", times=2)
+            emulator.check.exactly_once(target, by=lambda request: request.url.host)
+            emulator.check.exactly_once(target, by=lambda request: None, times=3)
         emulator.check.exactly_once("fetch.POST.mail.*", times=3)
+        await emulator.reset()
+        emulator.check.exactly_once(SITE, times=0)
+
+
+async def test_key_may_be_in_the_body_of_an_httpx_client(tmp_path: Path, respx_mock: Any) -> None:
+    respx_mock.post(MAIL).respond(202)
+    source = f"""
+    import httpx
+    from workers import WorkerEntrypoint
+
+    class Default(WorkerEntrypoint):
+        async def queue(self, batch, env, ctx):
+            async with httpx.AsyncClient(verify=False) as client:
+                await client.post("{MAIL}", json={{"order": batch.messages[0].body}})
+            httpx.post("{MAIL}", content=b'{{"order": "b"}}', verify=False)
+    """
+    async with Emulator(worker_file(tmp_path, source, queues=QUEUES)) as emulator:
+        await emulator.queues["jobs"].send("a")
+        await emulator.settle()
+        emulator.check.exactly_once(SITE, by=lambda request: request.content, times=2)
+        with pytest.raises(AssertionError, match=r"twice, not once \(2 requests\): 'a', 'b'"):
+            emulator.check.exactly_once(
+                SITE, by=lambda request: json.loads(request.content)["order"]
+            )
 
 
 async def test_arguments_that_say_nothing_are_refused(tmp_path: Path) -> None:
@@ -123,8 +150,9 @@ async def test_arguments_that_say_nothing_are_refused(tmp_path: Path) -> None:
             emulator.check.exactly_once("mail.example/send")
         with pytest.raises(ValueError, match="takes fetch sites"):
             emulator.check.exactly_once("batch.jobs")
-        with pytest.raises(ValueError, match="give the respx route"):
-            emulator.check.exactly_once(SITE, by="x-order")
+        for by in (None, 5, ["x-order"]):
+            with pytest.raises(TypeError, match="by is the name of a header, or a function"):
+                emulator.check.exactly_once(SITE, by=by)  # type: ignore[arg-type]
 
 
 # -- no_lost_message -------------------------------------------------------------------------------
@@ -190,6 +218,47 @@ async def test_a_purged_message_is_not_lost(tmp_path: Path) -> None:
         emulator.check.no_lost_message()
 
 
+async def test_a_purge_is_of_its_own_queue(tmp_path: Path) -> None:
+    """One name begins like the other; what lies in a dead letter queue came from elsewhere."""
+    config = failing(tmp_path)
+    config["queues"]["consumers"][0]["queue"] = "jobs-2"
+    config["queues"]["producers"] = [{"binding": "JOBS", "queue": "jobs"}]
+    async with Emulator(config) as emulator:
+        await emulator.queues["jobs-2"].send("bad")
+        await emulator.settle()
+        await emulator.queues["jobs"].send("x")
+        emulator.queues["jobs"].purge()
+        with pytest.raises(AssertionError, match=r"1 of 2 messages .* of queue jobs-2 \(dropped\)"):
+            emulator.check.no_lost_message()
+    async with Emulator(failing(tmp_path, dead_letter_queue="dead")) as emulator:
+        await emulator.queues["jobs"].send("bad")
+        await emulator.settle()
+        emulator.queues["dead"].purge()
+        emulator.check.no_lost_message()
+
+
+async def test_a_message_that_was_processed_by_its_copy_is_not_lost(tmp_path: Path) -> None:
+    source = """
+    from workers import WorkerEntrypoint
+
+    seen = []
+
+    class Default(WorkerEntrypoint):
+        async def queue(self, batch, env, ctx):
+            seen.extend(batch.messages)
+            if len(seen) == 1:
+                raise ValueError("not the first time")
+    """
+    queues = {"consumers": [{"queue": "jobs", "max_retries": 0}]}
+    plan = "message.jobs#1:duplicate(1 h)"
+    async with Emulator(worker_file(tmp_path, source, queues=queues), faults=plan) as emulator:
+        await emulator.queues["jobs"].send("x")
+        await emulator.settle()
+        outcomes = [delivery.outcome for delivery in emulator.queues["jobs"].deliveries]
+        assert outcomes == ["dropped", "ack"]
+        emulator.check.no_lost_message()
+
+
 # -- no_lost_update --------------------------------------------------------------------------------
 
 COUNTER = """
@@ -242,6 +311,77 @@ async def test_an_update_that_was_overwritten(
                 emulator.check.no_lost_update("store.example/counter")
             assert value == [1]
         emulator.check.no_lost_update("store.example/other")
+
+
+@pytest.mark.parametrize("together", [False, True])
+async def test_two_requests_of_one_path_are_two_writers(
+    tmp_path: Path, respx_mock: Any, together: bool
+) -> None:
+    value = [0]
+
+    def store(request: httpx.Request) -> httpx.Response:
+        if request.method == "PUT":
+            value[0] = int(request.content)
+        return httpx.Response(200, text=str(value[0]))
+
+    respx_mock.route(host="store.example").mock(side_effect=store)
+    source = """
+    import asyncio
+    from workers import Response, WorkerEntrypoint, fetch
+
+    class Default(WorkerEntrypoint):
+        async def fetch(self, request):
+            value = await (await fetch("https://store.example/counter")).text()
+            await asyncio.sleep(1)
+            await fetch("https://store.example/counter", method="PUT", body=str(int(value) + 1))
+            return Response("")
+    """
+    async with Emulator(worker_file(tmp_path, source)) as emulator:
+        if together:
+            await asyncio.gather(emulator.fetch("/"), emulator.fetch("/"))
+            with pytest.raises(AssertionError, match=r"what another request GET / wrote there"):
+                emulator.check.no_lost_update("store.example/counter")
+        else:
+            await emulator.fetch("/")
+            await emulator.fetch("/")
+            emulator.check.no_lost_update("store.example/counter")
+    assert value == [1 if together else 2]
+
+
+async def test_the_runs_of_an_instance_are_one_writer(tmp_path: Path, respx_mock: Any) -> None:
+    """What a step has read is stored: after a crash another run writes it."""
+    respx_mock.route(host="store.example").respond(200)
+    source = """
+    from workers import WorkerEntrypoint, WorkflowEntrypoint, fetch
+
+    class Flow(WorkflowEntrypoint):
+        async def run(self, event, step):
+            @step.do()
+            async def read():
+                await fetch("https://store.example/counter")
+
+            @step.do()
+            async def write():
+                await fetch("https://store.example/counter", method="PUT")
+
+            await read()
+            await step.sleep("a while", event["payload"])
+            await write()
+
+    class Default(WorkerEntrypoint):
+        pass
+    """
+    flow = {"binding": "FLOW", "name": "flow", "class_name": "Flow"}
+    config = worker_file(tmp_path, source, workflows=[flow])
+    async with Emulator(config, faults="sleep.flow.a while#*:evict") as emulator:
+        await emulator.workflows["flow"].create("slow", params="2 hours")
+        await emulator.settle()
+        emulator.check.no_lost_update("store.example/counter")
+        await emulator.workflows["flow"].create("slower", params="2 hours")
+        await emulator.workflows["flow"].create("quick", params="1 hour")
+        await emulator.settle()
+        with pytest.raises(AssertionError, match=r"workflow flow slower wrote .* flow quick wrote"):
+            emulator.check.no_lost_update("store.example/counter")
 
 
 # -- Ledger ----------------------------------------------------------------------------------------

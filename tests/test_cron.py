@@ -147,6 +147,22 @@ async def test_faults(tmp_path: Path, action: str, times: list[int], complete: i
 
 
 @pytest.mark.parametrize(
+    ("actions", "complete"),
+    [
+        (["duplicate", "duplicate(30 min)"], 3),
+        (["duplicate", "miss"], 1),
+        (["duplicate(30 min)", "crash_before"], 1),
+    ],
+)
+async def test_several_faults_of_one_run(tmp_path: Path, actions: list[str], complete: int) -> None:
+    plan = [f"cron.worker#1:{action}" for action in actions]
+    async with Emulator(hourly(tmp_path), faults=plan) as emulator:
+        await emulator.advance("1 hour 59 minutes")
+        assert ends(emulator) == complete
+        assert [str(fault) for fault in emulator.faults.fired] == plan
+
+
+@pytest.mark.parametrize(
     ("action", "outcome"),
     [("miss", "canceled"), ("crash_before", "canceled"), ("crash_after", "canceled")],
 )

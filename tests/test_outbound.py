@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import json
 import socket
@@ -876,6 +877,44 @@ async def test_a_crash_at_a_clients_request(
             await emulator.fetch("/")
         assert route.call_count == calls
         assert (await emulator.fetch("/")).text == "200 "
+
+
+@pytest.mark.parametrize("kind", SENDS)
+@pytest.mark.parametrize(
+    "plan", [f"{SITE}#1:crash_before", f"{SITE}#*:crash_after", "*.api*#1:crash_after"]
+)
+@pytest.mark.parametrize("added", [False, True])
+async def test_no_line_runs_after_a_crash_at_a_clients_request(
+    tmp_path: Path, respx_mock: respx.MockRouter, kind: str, plan: str, added: bool
+) -> None:
+    respx_mock.get(URL).respond(200)
+    respx_mock._assert_all_called = False
+    entry = f"""
+    import clients
+    from workers import Response, WorkerEntrypoint
+    class Default(WorkerEntrypoint):
+        async def fetch(self, request):
+            if request.url.endswith("/alive"):
+                return Response("alive")
+            try:
+                {SENDS[kind]}("{URL}")
+            except BaseException as error:
+                print("except", repr(error))
+                raise
+            finally:
+                print("finally")
+    """
+    config = worker(tmp_path, entry, {"clients.py": CLIENT})
+    async with Emulator(config, faults=() if added else plan) as emulator:
+        assert (await emulator.fetch("/alive")).text == "alive"
+        emulator.faults.add(*([plan] if added else []))
+        with pytest.raises(WorkerCrashed):
+            await emulator.fetch("/")
+        assert (await emulator.fetch("/alive")).text == "alive"
+        assert [str(fault.action) for fault in emulator.faults.fired] == [plan.partition(":")[2]]
+        logs = emulator.logs
+    gc.collect()
+    assert list(logs) == []
 
 
 async def test_a_client_without_patience_waits_as_long_as_fetch(

@@ -57,7 +57,8 @@ def test_smallest_failing_plan_is_the_failure_of_the_item(project: Project) -> N
             "*also fails under:",
             "*message.emails#1:duplicate(1 h)",
             "*+0:00:00.000*message.emails*fault*",
-            f"tried: {SINGLE} single faults at 3 sites; *not tried: 7 request faults*",
+            f"tried: {SINGLE} single faults at 3 sites; *",
+            "not tried: 7 request faults",
             f'reproduce: pytest test_a.py::test_once --emulator-faults "{SMALLEST}"',
             "*- Captured stdout call -*",
             "in a run",
@@ -117,8 +118,9 @@ def test_sweep_that_finds_nothing_passes_and_says_what_it_tried(project: Project
     result.stdout.fnmatch_lines(
         [
             "*- fault sweep -*",
-            "tried: 3 single faults at *; not tried: 7 request faults; left out by only and skip: "
-            "*; cut off by the limit: 1 single fault *; never true: it rains",
+            "tried: 3 single faults at *; left out by only and skip: *; cut off by the limit: "
+            "1 single fault *; never true: it rains",
+            "not tried: 7 request faults",
         ]
     )
     result.stdout.no_fnmatch_line("*- workers-emulator -*")
@@ -360,6 +362,70 @@ def test_outcome_of_a_clean_run_that_does_not_pass_is_that_of_the_item(project: 
     )
 
 
+def test_teardown_that_fails_without_a_fault_fails_once(project: Project) -> None:
+    write(
+        project,
+        """
+    @pytest.fixture
+    def leaky():
+        yield
+        raise OSError("in the teardown")
+
+    @sweep
+    async def test_each_time(emulator, respx_mock, leaky):
+        await sign_up(emulator, respx_mock)
+        """,
+    )
+    result = project.pytest("-rE")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*ERROR at teardown of test_each_time*",
+            "E*OSError: in the teardown",
+            "*- fault sweep -*",
+            "The test fails without any fault, so no fault was tried.",
+            "ERROR *::test_each_time - OSError: in the teardown",
+        ]
+    )
+
+
+def test_sessions_end_with_what_passing_sweeps_tried(project: Project) -> None:
+    write(
+        project,
+        """
+    @sweep(only=["message.*#1:drop", "message.*#1:duplicate"], classes="all")
+    @pytest.mark.parametrize("number", range(21))
+    async def test_sent(emulator, respx_mock, number):
+        await sign_up(emulator, respx_mock)
+
+    @sweep(only=["message.*"])
+    async def test_others_left(emulator, respx_mock):
+        await sign_up(emulator, respx_mock)
+
+    def test_other(): ...
+        """,
+    )
+    tried = "tried: 2 single faults at 1 site; left out by only and skip: * faults"
+    result = project.pytest()
+    result.assert_outcomes(passed=23)
+    result.stdout.fnmatch_lines(
+        [
+            "*= fault sweeps that found nothing =*",
+            f"test_a.py::test_sent[[]0]: {tried}",
+            f"test_a.py::test_sent[[]19]: {tried}",
+            "and 2 more; -rP shows what each tried",
+            "*= 23 passed in *",
+        ]
+    )
+    result = project.pytest("-k", "other")
+    result.stdout.fnmatch_lines(
+        ["test_a.py::test_others_left: tried: 3 single faults at *; not tried: 7 request faults"]
+    )
+    result.stdout.no_fnmatch_line("*test_other:*")
+    for option in ("-q", "-rA"):
+        project.pytest(option, "-k", "other").stdout.no_fnmatch_line("*sweeps that found nothing*")
+
+
 def test_xfail_is_of_the_whole_item(project: Project) -> None:
     """api.md 4: `xfail` and `skip` apply to the whole item."""
     write(
@@ -434,6 +500,16 @@ def test_sweep_of_a_test_that_is_not_deterministic_fails(project: Project) -> No
         await emulator.fetch(f"/ok?{count}")
         await sign_up(emulator, respx_mock)
 
+    @pytest.fixture(scope="session")
+    def database():
+        return []
+
+    @sweep
+    async def test_fails_from_then_on(emulator, respx_mock, database):
+        database.append("row")
+        await sign_up(emulator, respx_mock)
+        assert len(database) == 1
+
     skipped = []
 
     @sweep
@@ -444,12 +520,18 @@ def test_sweep_of_a_test_that_is_not_deterministic_fails(project: Project) -> No
         """,
     )
     result = project.pytest("-rfs")
-    result.assert_outcomes(failed=2)
+    result.assert_outcomes(failed=3)
     result.stdout.fnmatch_lines(
         [
             "*nondeterministic: two runs without a fault differed*",
             '*first run: *"http://localhost/ok?1"',
             '*second run: *"http://localhost/ok?2"',
+            "no fault was tried: without any the scenario must pass, and do the same each time",
+            "*_ test_fails_from_then_on _*",
+            "fault sweep: nondeterministic: two runs without a fault differed, only in how *",
+            "*first run:  passed",
+            "*second run: AssertionError: assert 2 == 1",
+            "*left behind: in a module of the test, in a fixture of a wider scope, *",
             "*the test was skipped in its first run without faults and not in its second",
         ]
     )

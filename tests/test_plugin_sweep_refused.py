@@ -170,3 +170,74 @@ def test_sweep_with_nothing_to_sweep_fails(project: Project) -> None:
         ]
     )
     assert "All traceback entries are hidden" not in result.stdout.str()
+
+
+def test_fixture_that_cannot_be_set_up_again_is_named(project: Project) -> None:
+    write(
+        project,
+        """
+    taken = []
+
+    @pytest.fixture
+    def port():
+        if taken:
+            raise OSError("port 8080 is taken")
+        taken.append(8080)
+
+    @pytest.fixture
+    def server(port, emulator): ...
+
+    @sweep
+    async def test_second_time(server, emulator, respx_mock):
+        await sign_up(emulator, respx_mock)
+
+    @pytest.fixture(scope="module")
+    def licences():
+        return [1, 2, 3, 4, 5]
+
+    @pytest.fixture
+    def licence(licences):
+        return licences.pop()
+
+    @sweep
+    async def test_some_time_later(licence, emulator, respx_mock):
+        await sign_up(emulator, respx_mock)
+
+    class TestMethod:
+        count = 0
+
+        def setup_method(self):
+            type(self).count += 1
+            assert self.count == 1, "only once"
+
+        @sweep
+        async def test_method(self, emulator, respx_mock):
+            await sign_up(emulator, respx_mock)
+
+    @pytest.fixture
+    def broken():
+        raise OSError("never")
+
+    @sweep
+    async def test_never(broken, emulator): ...
+        """,
+    )
+    result = project.pytest("-rE")
+    result.assert_outcomes(errors=4)
+    again = "was set up for a run before, and cannot be set up again at test_a.py:*"
+    result.stdout.fnmatch_lines(
+        [
+            "*ERROR at setup of test_second_time*",
+            f"fault_sweep: the fixture 'port' {again}let the teardown undo what the set-up did*",
+            "OSError: port 8080 is taken",
+            "*ERROR at setup of test_some_time_later*",
+            f"fault_sweep: the fixture 'licence' {again}",
+            "IndexError: pop from empty list",
+            "*- fault sweep -*",
+            "*ERROR at setup of TestMethod.test_method*",
+            f"fault_sweep: the fixture '*setup_method*' {again}",
+            "*ERROR at setup of test_never*",
+            "E*OSError: never",
+            "The test fails without any fault, so no fault was tried.",
+        ]
+    )

@@ -194,7 +194,11 @@ def test_plans_that_failed_are_tried_first_the_next_time(project: Project) -> No
     path.write_text(json.dumps({"test": "", "plans": last}))
     plans = project.path / "plans"
     plans.unlink()
-    project.pytest(*cached).assert_outcomes(failed=1)
+    result = project.pytest(*cached)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["tried: *; failed before and not met any more: 1 (batch.other#1:lose_ack); *"]
+    )
     assert plans.read_text().splitlines()[:4] == ["", "", kept[-1], "batch.emails#1:crash_before"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("FIXED", "1")
@@ -243,6 +247,37 @@ def test_processes_of_xdist_share_a_sweep(project: Project) -> None:
     # A plan of the command line is run once, by one process.
     result = project.pytest("-n", "2", "--emulator-faults", SMALLEST, "-k", "once", plugins=plugins)
     result.assert_outcomes(failed=1)
+
+
+def test_xfail_and_skip_are_of_the_whole_sweep_under_xdist(project: Project) -> None:
+    """api.md 4: a share of the plans that finds nothing is no unexpected pass."""
+    pytest.importorskip("xdist")
+    write(
+        project,
+        """
+    @sweep(only=["batch.emails#1:lose_ack"])
+    @pytest.mark.xfail(strict=True)
+    async def test_fails_under_one_plan(emulator, respx_mock):
+        assert (await sign_up(emulator, respx_mock)).call_count == 1
+
+    @sweep
+    @pytest.mark.skip(reason="not today")
+    async def test_skipped(emulator): ...
+
+    @sweep(only=["batch.emails#1:lose_ack"])
+    async def test_sent(emulator, respx_mock):
+        await sign_up(emulator, respx_mock)
+        """,
+    )
+    result = project.pytest("-n", "3", plugins=("xdist", "respx"))
+    result.assert_outcomes(xfailed=1, skipped=1, passed=3)
+    result.stdout.fnmatch_lines_random(
+        [
+            "test_a.py::test_sent[[]sweep-1/3]: tried: 1 single fault at 1 site, shard 1 of 3; *",
+            "test_a.py::test_sent[[]sweep-2/3]: tried: nothing; there is no share for shard 2; *"
+            "; not tried: 7 request faults",
+        ]
+    )
 
 
 def test_last_failed_knows_a_test_and_its_shards(project: Project) -> None:

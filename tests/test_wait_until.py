@@ -735,6 +735,27 @@ async def test_the_fault_evict_loses_the_work_once_the_answer_is_sent(tmp_path: 
         assert [text for text, _ in told(emulator)] == ["x", "x", "y"]
 
 
+async def test_the_fault_evict_loses_work_that_other_work_gives_when_the_answer_is_out(
+    tmp_path: Path,
+) -> None:
+    body = f"""{WORK}
+    async def first():
+        await asyncio.sleep(1)
+        waitUntil(work("y", 1))
+        await asyncio.sleep(1)
+        print("first is done")
+    waitUntil(first())
+    return Response("")"""
+    plan = "wait_until.worker#2:evict"
+    async with Emulator(handler(tmp_path, body), faults=plan) as emulator:
+        await emulator.fetch("/")
+        await emulator.settle()
+        assert told(emulator) == []
+        assert states(emulator) == ["lost", "lost"]
+        assert [str(fault) for fault in emulator.faults.fired] == [plan]
+        assert list(emulator.findings) == []
+
+
 async def test_settle_can_be_told_from_advance(tmp_path: Path) -> None:
     """public-reports O-32: wait for all background work before asserting."""
     body = f"{WORK}\n    waitUntil(work('x', 2))\n    return Response('')"

@@ -31,6 +31,7 @@ from emulator.runtime.host import WebRequest, WebResponse
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
+    from emulator.bindings.sent import SentRequest
     from emulator.invocation import Invocation
     from emulator.kernel import Kernel
 
@@ -46,6 +47,7 @@ class Outbound:
         self._kernel = kernel
         self.network = OuterNetwork(kernel.pump) if mode == "allow" else Nowhere()
         self._client: httpx.AsyncClient | None = None
+        self.sent: list[SentRequest] = []
         kernel.loop.on_socket = self._refuse_socket
         own_clients.watch(self)
 
@@ -161,6 +163,7 @@ class Outbound:
             site.failed()
             raise
         if site.answer_never_comes:
+            site.heard(response)
             await asyncio.sleep(site.patience)
             raise site.out_of_patience()
         return site.answered(response)

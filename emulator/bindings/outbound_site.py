@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from emulator.bindings.sent import SentRequest
 from emulator.faults.sites import site_name
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ class OutboundSite:
         self._repeats = repeats
         self._request = request
         self._name = f"{request.method} {request.url}"
+        self._site = site_name("fetch", request.method, target_of(str(request.url)))
+        self._sent: SentRequest | None = None
         invocation.kernel.trace.masker.meet(request.headers.multi_items())
         self._fault = self._meet()
         self._action = self._fault.action if self._fault is not None else ""
@@ -54,7 +57,10 @@ class OutboundSite:
         key = self._request.headers.get(KEY)
         if key is not None:
             facts["key"] = key
-        kernel.record("request_out", self._invocation.subject, **facts)
+        invocation = self._invocation
+        kernel.record("request_out", invocation.subject, **facts)
+        self._sent = SentRequest(self._site, invocation.sender, invocation.subject, self._request)
+        kernel.outbound.sent.append(self._sent)
         # What the outside is told must be durable here.
         kernel.commit()
         return None
@@ -64,12 +70,18 @@ class OutboundSite:
         kernel, url = self._invocation.kernel, str(self._request.url)
         kernel.trace.masker.meet(response.headers.multi_items())
         kernel.record("response_in", self._invocation.subject, url=url, status=response.status_code)
+        self.heard(response)
         self.failed()
         if self._action == "lose_reply" and self._argument is not None:
             return self._answer_with(self._argument)
         if self._action == "lose_reply":
             raise httpx.ReadError(self._say("got no answer"), request=self._request)
         return response
+
+    def heard(self, response: httpx.Response) -> None:
+        """The outside has answered, whether the sender is told or not."""
+        if self._sent is not None:
+            self._sent.status = response.status_code
 
     def failed(self) -> None:
         """What strikes when the request has left, whatever became of it."""
@@ -101,7 +113,7 @@ class OutboundSite:
         if invocation.is_test:
             return None
         faults = invocation.kernel.faults.meet(
-            site_name("fetch", self._request.method, target_of(str(self._request.url))),
+            self._site,
             in_request=invocation.in_request and not invocation.main_done,
             retried=self._repeats,
         )

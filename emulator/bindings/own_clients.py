@@ -156,6 +156,7 @@ def _send_now(
             return early
         response = _exchange_now(sender, usual, request, site)
         if site.answer_never_comes:
+            site.heard(response)
             raise site.out_of_patience()
         return site.answered(response)
     except PowerCutHere:

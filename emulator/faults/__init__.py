@@ -2,7 +2,7 @@
 
 from emulator.faults.grammar import SitePattern
 from emulator.faults.injector import Faults, Site, Unfired
-from emulator.faults.plan import Fault, format_plan, parse_plan, parse_site
+from emulator.faults.plan import Fault, format_plan, parse_plan, parse_site, read_plan
 from emulator.faults.sites import (
     CLASSES,
     KINDS,
@@ -31,6 +31,7 @@ __all__ = [
     "format_plan",
     "parse_plan",
     "parse_site",
+    "read_plan",
     "site_name",
     "split_site",
 ]

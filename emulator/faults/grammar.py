@@ -11,7 +11,8 @@ must be encoded, and `;` everywhere: it separates faults.
 
 A site's kind may be a pattern too. Such a site has no fixed number of names: it is matched as a
 whole, and `*` stands for dots as well (`*#*:crash_before` strikes everywhere). Where the kind is
-plain, `*` stays inside its name. An action that no site of the pattern can have is refused, since
+plain, `*` stays inside its name; at the end it stands for the names that are left out, too
+(`step.*` is `step.*.*`). An action that no site of the pattern can have is refused, since
 the fault could never fire.
 """
 
@@ -60,6 +61,10 @@ class SitePattern(NamedTuple):
     regex: re.Pattern[str] | None
     whole: bool
     actions: tuple[Action, ...]
+
+    def may_be(self, kind: str) -> bool:
+        """Whether a site of this kind may be meant."""
+        return self.whole or self.text.partition(".")[0] == kind
 
     def matches(self, site: str) -> bool:
         """Whether the site of this name (as `site_name` makes it) is meant."""
@@ -118,6 +123,8 @@ def read_site(text: str, start: int = 0) -> SitePattern:
             _ALL_KINDS,
         )
     texts = rest.split(".", max(len(row.names) - 1, 0)) if dot else []
+    if texts and texts[-1].endswith("*"):
+        texts += ["*"] * (len(row.names) - len(texts))
     if len(texts) != len(row.names):
         raise BadText(f"this site is named {row.form}", start, start + len(text), _example(row))
     names = _read_names(texts, start + len(kind) + 1)
@@ -127,7 +134,8 @@ def read_site(text: str, start: int = 0) -> SitePattern:
 
 # What a name must look like for any site to have it.
 _SHAPES: Final = {
-    "METHOD": (re.compile(r"[A-Z]+"), "an HTTP method in capitals"),
+    # A token (RFC 9110, 5.6.2) as it stands in a site; such as M-SEARCH, too.
+    "METHOD": (re.compile(r"[A-Z0-9!$&'+^_`|~%-]+"), "an HTTP method in capitals"),
     "path": (re.compile(r"/.*", re.DOTALL), "a path that begins with /"),
     "queue": (re.compile(r".+", re.DOTALL), "the name of a queue"),
 }

@@ -20,11 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from emulator.errors import PlanError
 from emulator.faults.grammar import SCHEDULE, SitePattern
-from emulator.faults.plan import Fault, parse_plan, parse_site
+from emulator.faults.plan import Fault, parse_site, read_plan
 from emulator.faults.sites import CLASSES, Action, FaultClass, actions_at, class_of
 
 if TYPE_CHECKING:
@@ -71,6 +71,11 @@ class Unfired:
 _Met = tuple[str, int, bool, bool, "Collection[str] | None", int]
 
 
+# Requests of synchronous clients end in no await in which their code could be frozen.
+_SYNCHRONOUS: Final = "fetch"
+_CRASHES: Final = ("crash_before", "crash_after")
+
+
 class _Planned:
     """A fault of the plan, and whether it fired."""
 
@@ -93,7 +98,7 @@ class Faults:
     def __init__(
         self,
         now: Callable[[], int],
-        plan: str | Iterable[str | Fault] = (),
+        plan: Fault | Iterable[str | Fault] = (),
         *,
         on_fired: Callable[[Fault], None] | None = None,
         remember: bool = True,
@@ -107,7 +112,9 @@ class Faults:
         self._fired: list[Fault] = []
         self._striking: dict[str, tuple[tuple[_Planned, Action], ...]] = {}
         self._seed: int | None = None
-        self.add(*((plan,) if isinstance(plan, str) else plan))
+        # Told whenever the plan has changed.
+        self.on_planned: Callable[[], object] = _nothing
+        self._take(read_plan(plan))
         self._initial = self.plan
 
     # What tests use.
@@ -115,22 +122,26 @@ class Faults:
     def add(self, *faults: str | Fault) -> None:
         """Plan faults; a text may hold several, separated by `;`.
 
-        Raises `PlanError` for a text that cannot be read and for a fault that can never fire,
-        and then plans none of them.
+        Raises `PlanError` for a text that cannot be read, for a fault that can never fire and for
+        what is no fault, and then plans none of them.
         """
-        read = [fault for each in faults for fault in parse_plan(str(each))]
+        self._take(read_plan(faults))
+
+    def _take(self, read: tuple[Fault, ...]) -> None:
         seeds = [f.argument for f in (*self.plan, *read) if f.site == SCHEDULE]
         if len(dict.fromkeys(seeds)) > 1:
             raise PlanError(f"a plan has one schedule, and this would be a second: {read[-1]}")
         self._planned += [_Planned(fault, self._counts.get(fault.site, 0)) for fault in read]
         self._seed = seeds[0] if seeds else None
         self._striking.clear()
+        self.on_planned()
 
     def clear(self) -> None:
         """Take every fault out of the plan; what was met and what fired stays."""
         self._planned.clear()
         self._striking.clear()
         self._seed = None
+        self.on_planned()
 
     def reset(self) -> None:
         """Go back to the plan the emulator was made with, with nothing met and nothing fired."""
@@ -138,7 +149,7 @@ class Faults:
         self._counts.clear()
         self._met.clear()
         self._fired.clear()
-        self.add(*self._initial)
+        self._take(self._initial)
 
     @property
     def plan(self) -> tuple[Fault, ...]:
@@ -164,6 +175,14 @@ class Faults:
         return f"<Faults: {plan}; {len(self._fired)} fired>"
 
     # What the emulator's parts call.
+
+    @property
+    def may_cut_calls(self) -> bool:
+        """Whether a planned crash may strike inside a synchronous call of the Worker's code."""
+        return any(
+            planned.fault.action in _CRASHES and planned.pattern.may_be(_SYNCHRONOUS)
+            for planned in self._planned
+        )
 
     def meet(
         self,
@@ -325,6 +344,10 @@ def _site(
         if available is None or action.name in available
     }
     return Site(name, occurrence, MappingProxyType(actions), at)
+
+
+def _nothing() -> None:
+    """Nobody asked to be told."""
 
 
 def _times(count: int) -> str:

@@ -8,15 +8,12 @@ The grammar is described in grammar.py, the sites and actions in sites.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from emulator.errors import PlanError
 from emulator.faults.grammar import FaultText, SitePattern, read_fault, read_site, write_fault
 from emulator.faults.names import BadText, has_glob
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 # A plan that cannot be read is shown at the line that gave it.
 __tracebackhide__ = True
@@ -46,6 +43,8 @@ class Fault:
 
         Raises `PlanError`, which shows the part that cannot be read and what is allowed there.
         """
+        if not isinstance(text, str):
+            raise _no_fault(text)
         return _parse(text.strip(), "")
 
     @property
@@ -68,6 +67,33 @@ def parse_plan(text: str) -> tuple[Fault, ...]:
     return tuple(
         _parse(part, f"fault {number} of {len(parts)}: " if len(parts) > 1 else "")
         for number, part in enumerate(parts, start=1)
+    )
+
+
+def read_plan(faults: object) -> tuple[Fault, ...]:
+    """Read a plan as users give it: a text, a `Fault`, or several of these.
+
+    Raises `PlanError` for a text that cannot be read, and for what is neither text nor `Fault`.
+    """
+    if isinstance(faults, str | Fault):
+        return parse_plan(str(faults))
+    if isinstance(faults, bytes) or not isinstance(faults, Iterable):
+        raise _no_fault(faults)
+    return tuple(fault for each in faults for fault in _read_one(each))
+
+
+def _read_one(given: object) -> tuple[Fault, ...]:
+    # A `Fault` may have been made by hand, so its text is read, too.
+    if not isinstance(given, str | Fault):
+        raise _no_fault(given)
+    return parse_plan(str(given))
+
+
+def _no_fault(given: object) -> PlanError:
+    several = isinstance(given, list | tuple)
+    hint = "; give its items, as in add(*faults)" if several else ""
+    return PlanError(
+        f"a fault is a text such as batch.emails#1:lose_ack, or a Fault, not {given!r}{hint}"
     )
 
 

@@ -134,7 +134,7 @@ class Sending:
                 if fault.action == "duplicate":
                     copies.append((message.id, argument))
                 elif fault.action == "delay":
-                    entering = self._later(queue, message, argument)
+                    entering = self._later(queue, entering or message, argument)
                 elif fault.action == "drop":
                     entering = None
             if entering is not None:

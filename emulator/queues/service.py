@@ -28,6 +28,8 @@ class Queues:
         self._rules = rules
         self.broker = Broker(rules, kernel.profile)
         self.consumers: dict[str, Worker] = {}
+        # The ids of what a test deleted; a dict and not a set, as everywhere.
+        self.purged: dict[str, None] = {}
         self._bindings: list[WorkerQueue] = []
         self.sending = Sending(
             kernel,
@@ -101,6 +103,7 @@ class Queues:
         """Forget all messages and deliveries."""
         for deliveries in self.deliveries.values():
             deliveries.clear()
+        self.purged.clear()
         self.rebuild(None, [])
 
     # -- in a test's hand ------------------------------------------------------------------------
@@ -120,6 +123,7 @@ class Queues:
     def purge(self, queue: str) -> None:
         """Delete all that waits or is delayed."""
         purged = self.broker.purge(queue, self._kernel.now)
+        self.purged.update(dict.fromkeys(message.id for message in purged))
         self._kernel.record("purge", f"queue {queue}", messages=len(purged))
         self._dispatch.arm(queue)
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _ADVICE: Final = (
     "A sweep needs a scenario that does the same each time. What differs comes from outside the "
     "emulator: real time, id() or the order of a set, the process's own randomness, a file, or "
-    "what an earlier run left behind in a module of the test or in bindings."
+    "what an earlier run left behind: in a module of the test, in a fixture of a wider scope, in "
+    "bindings."
 )
 
 

@@ -24,7 +24,7 @@ h2 { font-size: 1.1rem; margin: 1.5rem 0 .3rem; color: #900 }
 code, pre { font: 13px/1.4 ui-monospace, monospace }
 pre { background: #f3f6fa; padding: .5rem; overflow-x: auto }
 .plan { background: #fdd; padding: .2rem .4rem; overflow-wrap: anywhere }
-.note { color: #666 }
+.note { color: #666; white-space: pre-line }
 """
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -38,7 +38,7 @@ def page(report: SweepReport) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f"<title>Fault sweep: {mark}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n"
         f'<h1 class="{mark}">Fault sweep: {_text(head(report))}</h1>\n{groups}'
-        f'<p class="note">{_text(summary(report))}</p>\n{_sites(report)}</body>\n</html>\n'
+        f'<p class="note">{_lines(summary(report))}</p>\n{_sites(report)}</body>\n</html>\n'
     )
 
 

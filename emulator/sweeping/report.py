@@ -30,7 +30,8 @@ class SweepReport:
 
     The other members are for reports: `tried` and `cut` count plans by their number of faults,
     those that were run and those that the limit cut off; `candidates` are the single faults to try,
-    `left_out` those that `only` and `skip` leave out; `masker` masks secrets in a site's name.
+    `left_out` those that `only` and `skip` leave out; `gone` are plans that failed before and whose
+    sites the clean run does not meet any more; `masker` masks secrets in a site's name.
     """
 
     runs: int = 0
@@ -48,6 +49,7 @@ class SweepReport:
     unfired: Sequence[str] = ()
     hidden: Sequence[str] = ()
     unmatched: Sequence[str] = ()
+    gone: Sequence[str] = ()
     replayed: int = 0
     depth: int = 1
     selection: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
+from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -119,3 +120,15 @@ def _check(scenario: object, arguments: dict[str, Any]) -> None:
     for name, why in _REFUSED.items():
         if name in arguments:
             raise TypeError(f"sweep() takes no {name}: {why}")
+    names = dict.fromkeys((*_names(sweep), *_names(Emulator)))
+    allowed = [name for name in names if name not in ("scenario", "base", *_REFUSED)]
+    for name in arguments:
+        if name not in allowed:
+            close = get_close_matches(name, allowed, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else "."
+            raise TypeError(f"sweep() has no argument {name!r}{hint} It takes {', '.join(allowed)}")
+
+
+def _names(function: Callable[..., object]) -> list[str]:
+    parameters = list(inspect.signature(function).parameters.values())
+    return [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]

@@ -37,6 +37,7 @@ def to_json(report: SweepReport, *, timings: bool) -> str:
         "left_out": report.left_out,
         "unreached": {"plans": list(report.unfired), "sites": list(report.hidden)},
         "unmatched": list(report.unmatched),
+        "gone": list(report.gone),
         "never": list(report.never),
         "replayed": report.replayed,
         "groups": [

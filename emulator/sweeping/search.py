@@ -35,6 +35,7 @@ from itertools import combinations, islice
 from typing import TYPE_CHECKING, Final, Literal
 
 from emulator.faults.grammar import SCHEDULE
+from emulator.faults.plan import format_plan
 from emulator.sweeping import determinism
 from emulator.sweeping.ledger import (
     Ledger,
@@ -146,6 +147,7 @@ class Search:
             unfired=ledger.unfired,
             hidden=ledger.hidden,
             unmatched=self._selection.unmatched(ledger.sites),
+            gone=[ledger.masker(format_plan(plan)) for plan in self._first if self._is_gone(plan)],
             replayed=sum(failure.replayed for failure in failures),
             depth=self._depth,
             selection=str(self._selection),
@@ -332,6 +334,12 @@ class Search:
             and sum(fault.site == SCHEDULE for fault in plan) <= 1
             and all(fault in self._singles for fault in met)
             and all(is_concrete(fault) and self._selection.allows(fault) for fault in plan)
+        )
+
+    def _is_gone(self, plan: Plan) -> bool:
+        """Whether a plan that was given is about sites that the clean run does not meet."""
+        return bool(self._ledger.sites) and all(
+            is_concrete(fault) and not self._ledger.is_clean(place_at(fault)) for fault in plan
         )
 
     def _is_given_to_me(self, plan: Plan, index: int) -> bool:

@@ -6,13 +6,14 @@ plan given by hand. A fault without an argument means the action with any argume
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from emulator.faults import CLASSES, Fault, SitePattern, parse_site
 from emulator.faults.grammar import SCHEDULE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
     from emulator.faults import Site
 
@@ -102,22 +103,27 @@ class Selection:
 def _read_classes(classes: Collection[str] | Literal["all"]) -> tuple[str, ...]:
     if isinstance(classes, str):
         classes = ALL if classes == "all" else (classes,)
+    allowed = f'give "all" or some of {", ".join(map(repr, CLASSES))}'
+    if not isinstance(classes, Iterable):
+        raise ValueError(f"classes is {classes!r}; {allowed}")
     wanted = list(classes)
     unknown = [name for name in wanted if name not in CLASSES]
     if unknown or not wanted:
         problem = f"no class of faults is called {unknown[0]!r}" if unknown else "classes is empty"
-        raise ValueError(f'{problem}; give "all" or some of {", ".join(map(repr, CLASSES))}')
+        raise ValueError(f"{problem}; {allowed}")
     return tuple(name for name in CLASSES if name in wanted)
 
 
 def _read_patterns(name: str, texts: Sequence[str]) -> tuple[Pattern, ...]:
     if isinstance(texts, str):
         texts = (texts,)
+    advice = 'give texts such as "step.*.charge" or "batch.*#*:lose_ack"'
+    if not isinstance(texts, Iterable):
+        raise ValueError(f"{name} is {texts!r}; {advice}")
+    texts = list(texts)
     for text in texts:
         if not isinstance(text, str):
-            raise ValueError(
-                f'{name} has {text!r}; give texts such as "step.*.charge" or "batch.*#*:lose_ack"'
-            )
+            raise ValueError(f"{name} has {text!r}; {advice}")
     return tuple(_read_pattern(text.strip()) for text in texts)
 
 

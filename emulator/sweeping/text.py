@@ -49,10 +49,12 @@ def head(report: SweepReport) -> str:
 
 
 def summary(report: SweepReport) -> str:
-    """Return what was tried and what was not."""
+    """Return what was tried, and in a last line the classes that were not."""
     if report.empty:
         return _why_empty(report)
-    return "; ".join(_bound(report))
+    if report.failures and not report.failures[0].plan:
+        return "no fault was tried: without any the scenario must pass, and do the same each time"
+    return "\n".join(("; ".join(_bound(report)), *_not_tried(report)))
 
 
 def _why_empty(report: SweepReport) -> str:
@@ -63,18 +65,22 @@ def _why_empty(report: SweepReport) -> str:
         )
     sites = count(len(report.sites), "site")
     text = f"nothing to sweep: of the faults at {sites} none is left by {report.selection}"
-    return "; ".join((text, *_not_tried(report)))
+    return "; ".join((text, *_left_out(report), *_not_tried(report)))
 
 
 def _bound(report: SweepReport) -> Iterator[str]:
     if report.tried:
         yield f"tried: {', '.join(_tried(report))}"
-    yield from _not_tried(report)
+    elif report.shard[1] > 1:
+        yield f"tried: nothing; there is no share for shard {report.shard[0] + 1}"
+    yield from _left_out(report)
     if report.cut:
         cut = ", ".join(plans(length, number) for length, number in report.cut.items())
         yield f"cut off by the limit: {cut} (the others were chosen by seed {report.seed})"
     if report.unfired:
         yield f"not reached: {listed(report.unfired)}"
+    if report.gone:
+        yield f"failed before and not met any more: {listed(report.gone)}"
     if report.hidden:
         number = len(report.hidden)
         verb = "appears" if number == 1 else "appear"
@@ -104,6 +110,9 @@ def _not_tried(report: SweepReport) -> Iterator[str]:
         total = sum(number for _, number in classes)
         names = ", ".join(f"{number:,} {name}" for name, number in classes)
         yield f"not tried: {names} {'fault' if total == 1 else 'faults'}"
+
+
+def _left_out(report: SweepReport) -> Iterator[str]:
     if report.left_out:
         yield f"left out by only and skip: {count(report.left_out, 'fault')}"
     if report.unmatched:

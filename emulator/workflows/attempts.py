@@ -248,17 +248,20 @@ class Attempts:
             if step.state == "waiting" and self._skips(run, step.name, "no_delays"):
                 engine.cut_short(run.execution, key, now)
             return
-        fault = None
+        actions: list[str] = []
         if fresh:
             kind = "sleep" if step.kind == "sleep" else "wait"
-            fault = self._meet(run, kind, step.name, retried=False)
-        if _is(fault, "timeout") or self._is_over(run, step.kind, step.name):
+            actions = [fault.action for fault in self._struck_by(run, kind, step.name)]
+        over = "timeout" in actions or self._is_over(run, step.kind, step.name)
+        if over:
             engine.cut_short(run.execution, key, now)
-        elif _is(fault, "evict"):
-            if run.execution.repeats:
-                run.at_end_of_instant(partial(self._workflows.evict_run, run))
-            else:
-                self._kernel.loop.kernel_soon(self._workflows.evict_run, run)
+        if "evict" not in actions:
+            return
+        evict = partial(self._workflows.evict_run, run, goes_on=over)
+        if run.execution.repeats and not over:
+            run.at_end_of_instant(evict)
+        else:
+            self._kernel.loop.kernel_soon(evict)
 
     def _is_over(self, run: WorkflowRun, kind: str, name: str) -> bool:
         what = "no_sleeps" if kind == "sleep" else "timed_out"
@@ -302,12 +305,16 @@ class Attempts:
     # -- faults and mocks ------------------------------------------------------------------------
 
     def _meet(self, run: WorkflowRun, kind: str, name: str, *, retried: bool) -> Fault | None:
+        """The fault that ends an attempt in its own way; there is one at most."""
+        return next(iter(self._struck_by(run, kind, name, retried=retried)), None)
+
+    def _struck_by(
+        self, run: WorkflowRun, kind: str, name: str, *, retried: bool = False
+    ) -> tuple[Fault, ...]:
         site = site_name(kind, run.execution.workflow, name)
         faults = self._kernel.faults.meet(site, retried=retried)
-        if not faults:
-            return None
-        run.struck = True
-        return faults[0]
+        run.struck = run.struck or bool(faults)
+        return faults
 
     def _mocks_of(self, run: WorkflowRun) -> list[Mocks]:
         workflow, id = run.execution.workflow, run.execution.id

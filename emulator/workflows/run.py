@@ -89,6 +89,7 @@ class WorkflowRun(Invocation):
     ) -> None:
         super().__init__(isolate, f"workflow {execution.workflow} {execution.id}")
         self.execution = execution
+        self.sender = self.subject
         self.limit = None
         self.stopped = False  # by the engine, which knows
         self._config = config

@@ -18,6 +18,7 @@ from emulator.workflows import texts
 from emulator.workflows.attempts import Attempts
 from emulator.workflows.bindings import WorkflowImpl
 from emulator.workflows.engine import Engine
+from emulator.workflows.livelock import Livelock
 from emulator.workflows.model import (
     Ended,
     ErrorInfo,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from emulator.faults import Fault
     from emulator.invocation import Invocation
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
@@ -79,6 +81,7 @@ class Workflows:
         self._rules = rules
         self._feeds: dict[tuple[str, str], Feed] = {}
         self.attempts = Attempts(self)
+        self._livelock = Livelock(kernel)
         self.engine = self._new_engine()
         self.configs: dict[str, WorkflowConfig] = {}
         self.workers: dict[str, Worker] = {}
@@ -161,20 +164,33 @@ class Workflows:
         if fault == "fail":
             calls.reject(answer, raised(self.profile, _INTERNAL))
             return
+        result, refused = None, None
         try:
             result = perform()
         except EngineError as error:
-            calls.reject(answer, raised(self.profile, error))
+            refused = raised(self.profile, error)
         except JsException as error:
-            calls.reject(answer, error)
-        else:
-            if fault == "crash_after":
-                invocation.isolate.worker.crash()
-            elif fault == "lose_reply":
-                calls.reject(answer, raised(self.profile, _INTERNAL))
-            else:
-                calls.resolve(answer, result)
+            refused = error
+        self._tell(invocation, fault, answer, result, refused)
         self.attend()
+
+    def _tell(
+        self,
+        invocation: Invocation,
+        fault: str,
+        answer: asyncio.Future[Any],
+        result: Any,
+        refused: JsException | None,
+    ) -> None:
+        """Answer a call that was performed, or refused, unless a fault takes the answer away."""
+        if fault == "crash_after":
+            invocation.isolate.worker.crash()
+        elif fault == "lose_reply":
+            calls.reject(answer, raised(self.profile, _INTERNAL))
+        elif refused is not None:
+            calls.reject(answer, refused)
+        else:
+            calls.resolve(answer, result)
 
     def create(self, workflow: str, item: NewInstance, trigger: str = "binding") -> None:
         """Create one instance."""
@@ -259,7 +275,7 @@ class Workflows:
             retried=repeats,
             available=_OF_TESTS if invocation.is_test else None,
         )
-        actions = {fault.action: fault.argument or 0 for fault in faults}
+        actions = [fault.action for fault in faults]
         invocation.struck = invocation.struck or bool(actions)
         if "crash_before" in actions:
             invocation.isolate.worker.crash()
@@ -267,24 +283,30 @@ class Workflows:
         if "fail" in actions:
             calls.reject(answer, raised(self.profile, _INTERNAL))
             return
+        refused = None
         try:
             self.engine.status(workflow, id)
-            if "delay" in actions:
-                self._later(actions["delay"], partial(self._deliver, *event))
-            elif "drop" not in actions:
-                self._deliver(*event)
-            if "duplicate" in actions:
-                self._later(actions["duplicate"], partial(self._deliver, *event))
+            if "drop" not in actions:
+                self._deliver_with(faults, *event)
         except EngineError as error:
-            calls.reject(answer, raised(self.profile, error))
-        else:
-            if "crash_after" in actions:
-                invocation.isolate.worker.crash()
-            elif "lose_reply" in actions:
-                calls.reject(answer, raised(self.profile, _INTERNAL))
-            else:
-                calls.resolve(answer, UNDEFINED)
+            refused = raised(self.profile, error)
+        ending = next((name for name in ("crash_after", "lose_reply") if name in actions), "")
+        self._tell(invocation, ending, answer, UNDEFINED, refused)
         self.attend()
+
+    def _deliver_with(
+        self, faults: Sequence[Fault], workflow: str, id: str, kind: str, payload: bytes | None
+    ) -> None:
+        """Deliver an event as late, and as often, as faults say."""
+        deliver = partial(self._deliver, workflow, id, kind, payload)
+        delays = [fault.argument or 0 for fault in faults if fault.action == "delay"]
+        if delays:
+            self._later(sum(delays), deliver)
+        else:
+            deliver()
+        for fault in faults:
+            if fault.action == "duplicate":
+                self._later(fault.argument or 0, deliver)
 
     def _deliver(self, workflow: str, id: str, kind: str, payload: bytes | None) -> None:
         self.engine.send_event(workflow, id, kind, payload, self.kernel.now)
@@ -379,6 +401,7 @@ class Workflows:
             return
         del self._runs[key]
         self.attempts.leave(run)
+        self._livelock.lost(run.execution)
         self.engine.lost(*key, self.kernel.now)
         self.touch()
 
@@ -561,6 +584,7 @@ class Workflows:
     def reset(self) -> None:
         """Forget all instances and mocks."""
         self.attempts.clear()
+        self._livelock.clear()
         self._feeds.clear()
         self.rebuild(None, [])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -149,6 +149,23 @@ def test_a_fault_that_can_never_fire_is_refused_when_added():
         make(Fault("kv.CACHE.put", 1, "stale"))
     with pytest.raises(PlanError, match="takes no argument"):
         make(Fault("batch.q", 1, "fail", 5))
+
+
+@pytest.mark.parametrize("wrong", [3, None, b"batch.q#1:fail", object()])
+def test_a_plan_of_something_else_is_refused(wrong: Any):
+    with pytest.raises(PlanError, match=r"a fault is a text such as .*, or a Fault, not "):
+        Faults(ticking(), wrong)
+    faults = make("batch.q#1:fail")
+    with pytest.raises(PlanError, match=r"a fault is a text such as .*, or a Fault, not "):
+        faults.add("batch.q#2:fail", wrong)
+    with pytest.raises(PlanError, match=r"give its items, as in add\(\*faults\)"):
+        faults.add(["batch.q#2:fail"])  # type: ignore[arg-type]
+    assert texts(faults.plan) == ["batch.q#1:fail"]
+
+
+def test_plan_may_be_one_fault():
+    fault = Fault("batch.q", 1, "fail")
+    assert Faults(ticking(), fault).plan == (fault,)
 
 
 def test_plan_may_be_one_text():

@@ -45,6 +45,7 @@ from emulator.faults.sites import Action, Takes
         # Names with dots, slashes, spaces; only those before the last have none.
         ("send.orders.eu west/1#1:fail", Fault("send.orders.eu west/1", 1, "fail")),
         ("request.GET./a/b.c#12:lose_reply", Fault("request.GET./a/b.c", 12, "lose_reply")),
+        ("request.M-SEARCH./a#1:lose_reply", Fault("request.M-SEARCH./a", 1, "lose_reply")),
         ("step.a%2Eb.c.d#1:fail", Fault("step.a%2Eb.c.d", 1, "fail")),
         ("wait.wf.#1:timeout", Fault("wait.wf.", 1, "timeout")),
         ("kv.CACHE.get#1:stale", Fault("kv.CACHE.get", 1, "stale")),
@@ -76,6 +77,10 @@ def test_fault_is_read_and_written_as_the_same_text(text: str, fault: Fault):
         # The last # ends the site, so what needs encoding may also stand as it is.
         ("step.wf.a#1#2:fail", "step.wf.a%231#2:fail"),
         ("fetch.GET.localhost:80/x#1:fail", "fetch.GET.localhost%3A80/x#1:fail"),
+        # A star at the end is for the names that are left out as well.
+        ("step.*#*:evict", "step.*.*#*:evict"),
+        ("step.on*#*:evict", "step.on*.*#*:evict"),
+        ("fetch.*#1:status(503)", "fetch.*.*#1:status(503)"),
         # What needs no encoding is decoded, hexadecimal digits become capitals.
         ("send.%65m%61ils%3b#1:fail", "send.emails%3B#1:fail"),
         ("send.a%2Eb#1:fail", "send.a.b#1:fail"),
@@ -106,7 +111,7 @@ ARGUMENTS: dict[Takes, st.SearchStrategy[int | None]] = {
 def _name_of(part: str) -> st.SearchStrategy[str]:
     """Names that a site of this kind may have there."""
     shapes = {
-        "METHOD": st.text("ABCXYZ", min_size=1),
+        "METHOD": st.text("ABCXYZ09-_.!~", min_size=1),
         "path": st.text().map("/{}".format),
         "queue": st.text(min_size=1),
     }
@@ -119,6 +124,8 @@ def _name_of(part: str) -> st.SearchStrategy[str]:
         ("fetch.pay.example/charge#1:fail", '"pay" is not an HTTP method in capitals'),
         ("request.post./#1:lose_reply", '"post" is not an HTTP method in capitals'),
         ("request.GET.orders#1:crash_after", '"orders" is not a path that begins with /'),
+        ("fetch.POST/send.a#1:fail", '"POST/send" is not an HTTP method in capitals'),
+        ("request../a#1:lose_reply", '"" is not an HTTP method in capitals'),
         ("batch.#1:fail", '"" is not the name of a queue'),
     ],
 )
@@ -466,6 +473,10 @@ def test_plan_errors_are_value_errors_without_a_misleading_cause():
         ("batch.[%5B%2D]x", "batch.-x", True),
         # Where the kind is plain, * stays inside its name.
         ("step.*.charge", "step.onboarding.charge", True),
+        ("step.*", "step.onboarding.charge", True),
+        ("step.on*", "step.onboarding.charge", True),
+        ("step.*", "sleep.onboarding.charge", False),
+        ("request.*", "request.GET./a.b", True),
         ("step.on*.charge", "step.onboarding.sub.charge", False),
         ("step.*.charge", "step.a%2Eb.charge", True),
         ("fetch.*.mail.example/*", "fetch.POST.mail.example/a/b", True),
@@ -500,6 +511,15 @@ def test_parse_site_refuses_what_is_no_site():
 def test_glob_tells_patterns_from_sites():
     assert Fault.parse("step.*.x#1:fail").glob
     assert not Fault.parse("step.wf.a%2Ab#1:fail").glob
+
+
+@pytest.mark.parametrize("wrong", [3, None, b"batch.q#1:fail", ["batch.q#1:fail"]])
+def test_what_is_neither_text_nor_fault_is_refused(wrong: object):
+    with pytest.raises(
+        PlanError, match=r"a fault is a text such as .*, or a Fault, not "
+    ) as caught:
+        Fault.parse(wrong)  # type: ignore[arg-type]
+    assert ("add(*faults)" in str(caught.value)) is isinstance(wrong, list)
 
 
 def test_durations_below_a_second_survive():

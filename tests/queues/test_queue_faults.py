@@ -419,12 +419,21 @@ async def test_a_lost_message_cannot_have_a_copy() -> None:
         assert deliveries(emulator) == []
 
 
-async def test_a_message_that_is_both_late_and_twice() -> None:
-    plan = "message.q#1:duplicate(10 s); message.q#1:delay(30 s)"
+@pytest.mark.parametrize(
+    ("actions", "delivered"),
+    [
+        (["duplicate(10 s)", "delay(30 s)"], [30, 40]),
+        (["duplicate", "duplicate(10 s)"], [0, 0, 10]),
+        (["delay(30 s)", "delay(1 min)"], [90]),
+    ],
+)
+async def test_several_faults_of_one_message(actions: list[str], delivered: list[float]) -> None:
+    plan = [f"message.q#1:{action}" for action in actions]
     async with Emulator(worker(consume=accept, consumer=AT_ONCE), faults=plan) as emulator:
         await emulator.queues["q"].send("x")
         await emulator.settle()
-        assert [at for at, *_ in deliveries(emulator)] == [30, 40]
+        assert [at for at, *_ in deliveries(emulator)] == delivered
+        assert sorted(fired(emulator)) == sorted(plan)
 
 
 # -- send.<queue> ----------------------------------------------------------------------------------

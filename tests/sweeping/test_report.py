@@ -53,8 +53,8 @@ def test_passing_report_is_its_bound():
     world = World(["send.a", "request.GET./"], reveals={CRASH: ["send.b", "send.c"]})
     assert swept(world).render() == (
         "4 runs: passed\n\n"
-        "tried: 2 single faults at 1 site; not tried: 2 dependency, 3 request faults; "
-        "2 sites appear only under a fault (depth=2 tries them)\n"
+        "tried: 2 single faults at 1 site; 2 sites appear only under a fault (depth=2 tries them)\n"
+        "not tried: 2 dependency, 3 request faults\n"
     )
 
 
@@ -153,9 +153,21 @@ def test_what_was_cut_off_or_not_reached_is_said():
     assert names[1] in report.unreached
 
 
+def test_plans_that_failed_before_and_are_not_met_any_more_are_said():
+    gone = [plan(f"send.old#1:fail; send.older#{number}:fail") for number in range(1, 8)]
+    report = swept(World(["send.a"]), first=[*gone, plan("send.a#1:crash_before")])
+    assert "; failed before and not met any more: 7 (send.old#1:fail; send.older#1:fail, " in (
+        report.summary()
+    )
+    assert "and 2 more)" in report.summary()
+    assert len(json.loads(report.to_json())["gone"]) == 7
+
+
 def test_shard_says_which_it_is():
     report = swept(World(["send.a"]), shard=(1, 3))
     assert report.summary().startswith("tried: 1 single fault at 1 site, shard 2 of 3")
+    report = swept(World(["send.a"]), shard=(2, 3))
+    assert report.summary().startswith("tried: nothing; there is no share for shard 3")
 
 
 def test_names_that_were_never_true_are_said():
@@ -163,7 +175,7 @@ def test_names_that_were_never_true_are_said():
     while (each := search.next()) is not None:
         outcome = World(["send.a"]).run(each)
         search.tell(each, Outcome(sites=outcome.sites, sometimes={"retried": False}))
-    assert search.report().summary().endswith("; never true: retried")
+    assert search.report().summary().splitlines()[0].endswith("; never true: retried")
 
 
 def test_text_has_no_control_characters():
@@ -227,6 +239,7 @@ def test_json_has_a_schema():
         "left_out": 0,
         "unreached": {"plans": [], "sites": ["send.b#1"]},
         "unmatched": [],
+        "gone": [],
         "never": [],
         "replayed": 1,
         "groups": [
@@ -322,7 +335,7 @@ def test_page_has_all_a_reader_needs(tmp_path):
 def test_page_of_a_passing_sweep(tmp_path):
     reader, _ = read_page(swept(World(["send.a"])), tmp_path)
     assert "Fault sweep: 4 runs: passed" in reader.texts
-    assert "tried: 2 single faults at 1 site; not tried: 2 dependency faults" in reader.texts
+    assert "tried: 2 single faults at 1 site\nnot tried: 2 dependency faults" in reader.texts
 
 
 def test_hostile_texts_are_inert_in_the_page(tmp_path):

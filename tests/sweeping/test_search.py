@@ -196,6 +196,9 @@ def test_patterns_that_mean_nothing_are_named_and_what_they_leave_out_is_counted
         ({"classes": ["platfrom"]}, ValueError, "'platfrom'.*'platform', 'dependency', 'request'"),
         ({"classes": "everything"}, ValueError, "'everything'.*\"all\""),
         ({"classes": []}, ValueError, "classes is empty"),
+        ({"classes": None}, ValueError, 'classes is None; give "all"'),
+        ({"only": None}, ValueError, "only is None; give texts"),
+        ({"skip": 3}, ValueError, "skip is 3; give texts"),
         ({"only": ["bacth.a"]}, PlanError, 'did you mean "batch"'),
         ({"skip": ["batch.a#1:loose_ack"]}, PlanError, 'did you mean "lose_ack"'),
         ({"skip": ["batch.a#1"]}, PlanError, "action is missing"),
@@ -394,11 +397,15 @@ def test_given_plans_are_tried_before_all_others_and_not_again():
     assert plans[2:] == ["send.b#1:crash_after", crash("a"), "send.a#1:crash_after", crash("b")]
 
 
+# An occurrence that is not met.
+GONE = "send.a#2:crash_before"
+
+
 @pytest.mark.parametrize(
     "given",
     [
         "send.gone#1:crash_before",
-        "send.a#2:crash_before",
+        GONE,
         "send.a#1:fail",  # a dependency fault, and those are not asked for
         "send.skipped#1:crash_before",
         "send.*#1:crash_before",
@@ -406,7 +413,7 @@ def test_given_plans_are_tried_before_all_others_and_not_again():
         "schedule:1; schedule:2",
     ],
 )
-def test_given_plans_outside_this_sweep_are_left_out_silently(given):
+def test_given_plans_outside_this_sweep_are_left_out(given):
     world = World(["send.a", "send.skipped", "schedule"])
     search = Search(
         first=[plan(given)], skip=["send.skipped", *map("schedule:{}".format, "345678")]
@@ -414,7 +421,9 @@ def test_given_plans_outside_this_sweep_are_left_out_silently(given):
     assert texts(drive(search, world)[2:]) == [
         *(crash("a"), "send.a#1:crash_after", "schedule:1", "schedule:2")
     ]
-    assert search.report().unreached == []
+    report = search.report()
+    assert report.unreached == []
+    assert report.gone == ([given] if given in ("send.gone#1:crash_before", GONE) else [])
 
 
 def test_given_plan_may_have_sites_that_appear_only_under_its_first_fault():

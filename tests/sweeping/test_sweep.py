@@ -427,7 +427,8 @@ def test_scenario_may_be_an_object_or_a_partial_function():
     [
         ({"faults": ["batch.emails#1:lose_ack"]}, TypeError, "no faults: the sweep plans"),
         ({"state": "file"}, TypeError, "no state: each run starts with nothing"),
-        ({"unknown": 1}, TypeError, "unknown"),
+        ({"unknown": 1}, TypeError, "no argument 'unknown'. It takes config, depth, .*, start"),
+        ({"dept": 2}, TypeError, "no argument 'dept'; did you mean 'depth'[?]"),
         ({"outbound": "sometimes"}, ConfigError, "outbound"),
         ({"classes": ["bad"]}, ValueError, "'bad'"),
         ({"only": ["nothing"]}, PlanError, "kind of site"),

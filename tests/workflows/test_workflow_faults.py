@@ -6,9 +6,11 @@ The reference is the table of fault sites and "What a fault leaves" in docs/faul
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
+from pyodide.ffi import JsException
 from worker_files import worker as worker_file
 from workers import fetch as outbound
 from workflow_bench import (
@@ -29,7 +31,7 @@ from workflow_bench import (
     worker,
 )
 
-from emulator import Emulator, WorkerCrashed, WorkflowError, WorkflowFailed
+from emulator import Emulator, Stuck, WorkerCrashed, WorkflowError, WorkflowFailed
 
 pytestmark = pytest.mark.asyncio
 
@@ -274,6 +276,84 @@ async def test_two_faults_of_one_plan() -> None:
         assert [mark[:2] for mark in body.seen] == [("began", 3), ("ended", 3), ("finally", 3)]
 
 
+@pytest.mark.parametrize("action", [None, "crash_after", "lose_reply"])
+@pytest.mark.parametrize("call", ["create", "event"])
+async def test_a_call_that_is_refused_and_struck(call: str, action: str | None) -> None:
+    """The fault has its effect all the same: it is said to have fired."""
+    seen: list[str] = []
+
+    async def run(self: Any, event: Any, step: Any) -> Any: ...
+
+    async def fetch(worker: Any, request: Any) -> None:
+        instance = await worker.env.FLOW.get("a")
+        try:
+            if call == "create":
+                await worker.env.FLOW.create(id="a")
+            else:
+                await instance.send_event({"type": "go"})
+        except JsException as error:
+            seen.append(error.message)
+            raise
+
+    site = "create.flow" if call == "create" else "event.flow.go"
+    plan = [] if action is None else [f"{site}#1:{action}"]
+    async with Emulator(worker(run, fetch=fetch), faults=plan) as emulator:
+        await emulator.workflows["flow"].create("a")
+        await emulator.settle()
+        if action == "crash_after":
+            with pytest.raises(WorkerCrashed):
+                await emulator.fetch("/")
+        else:
+            assert (await emulator.fetch("/")).status_code == 500
+        texts = {"create": "instance.already_exists", "event": "instance.in_finite_state"}
+        assert [texts[call] in text for text in seen] == (
+            [] if action == "crash_after" else [not action]
+        )
+        assert fired(emulator) == plan
+
+
+@pytest.mark.parametrize(
+    ("plan", "profile"),
+    [
+        ("create.child#*:crash_before", "production"),
+        ("create.child#*:crash_after", "production"),
+        ("step.flow.s#*:crash_before", "miniflare"),  # which charges no lost attempt (X3)
+    ],
+)
+async def test_a_plan_that_never_lets_a_run_go_on(plan: str, profile: Any) -> None:
+    """Time does not move, so that no limit of virtual time ends it either."""
+
+    async def run(self: Any, event: Any, step: Any) -> Any:
+        await do(step, "first", "a")
+        with contextlib.suppress(JsException):
+            await self.env.CHILD.create(id="child")
+        return await do(step, "s", "b")
+
+    async def child(self: Any, event: Any, step: Any) -> Any: ...
+
+    config = worker({"flow": run, "child": child})
+    async with Emulator(config, faults=plan, profile=profile) as emulator:
+        emulator.findings.expect("effect_outside_step")
+        with pytest.raises(Stuck, match=r"started over 1,000 times at this instant") as info:
+            await emulator.workflows["flow"].create("a")
+        assert "the instance a of the Workflow flow" in str(info.value)
+        assert f"Under the plan {plan} this never ends: name the occurrences" in str(info.value)
+        emulator.faults.clear()
+        await emulator.settle()
+        assert (await emulator.workflows["flow"].get("a")).output == "b"
+
+
+async def test_a_long_flow_may_be_replayed_after_each_step() -> None:
+    async def run(self: Any, event: Any, step: Any) -> Any:
+        for number in range(60):
+            await do(step, f"s{number}", "a")
+        return "done"
+
+    async with Emulator(worker(run), faults="step.*#*:crash_saved") as emulator:
+        assert await (await emulator.workflows["flow"].create()).result() == "done"
+        assert len(fired(emulator)) == 60
+
+
 async def test_a_crash_takes_what_else_the_isolate_does() -> None:
     """Another instance's attempt, a request in flight: all are lost, and begin again."""
     tries: list[tuple[str, int, float]] = []
@@ -390,6 +470,33 @@ async def test_an_eviction_during_a_wait() -> None:
         assert instance.output == [1, 2]
         assert len(rows(instance, 14)) == 2
         assert fired(emulator) == ["wait.flow.w#1:evict"]
+
+
+@pytest.mark.parametrize(("kind", "how"), [("sleep", "mock"), ("wait", "mock"), ("wait", "fault")])
+async def test_an_eviction_of_what_is_over_at_once(kind: str, how: str) -> None:
+    """Two things at one place: time is cut short there, and memory goes all the same."""
+    runs: list[float] = []
+
+    async def run(self: Any, event: Any, step: Any) -> Any:
+        runs.append(now())
+        if kind == "sleep":
+            await step.sleep("n", "1 hour")
+        else:
+            await told(lambda: step.wait_for_event("n", "go", timeout="1 hour"))
+        return now()
+
+    plan = [f"{kind}.flow.n#1:evict"]
+    if how == "fault":
+        plan.append("wait.flow.n#1:timeout")
+    async with Emulator(worker(run), faults=plan) as emulator:
+        if how == "mock" and kind == "sleep":
+            emulator.workflows["flow"].disable_sleeps("n")
+        elif how == "mock":
+            emulator.workflows["flow"].force_event_timeout("n")
+        instance = await emulator.workflows["flow"].create()
+        assert await instance.result() == 0
+        assert runs == [0, 0]
+        assert fired(emulator) == plan
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -608,6 +715,33 @@ async def test_an_event_of_the_test_that_is_struck(action: str) -> None:
             await instance.send_event("go", 1)
         assert instance.steps[0].state == ("complete" if action == "lose_reply" else "waiting")
         assert fired(emulator) == [f"event.flow.go#1:{action}"]
+
+
+@pytest.mark.parametrize(
+    ("plan", "came"),
+    [
+        ("duplicate; duplicate(1 h)", [0, 0, 3600]),
+        ("delay(30 s); delay(1 min)", [90]),
+        ("delay(30 s); duplicate(1 h)", [30, 3600]),
+        ("drop; delay(30 s)", []),
+        ("drop; duplicate", []),
+    ],
+)
+async def test_several_faults_of_one_event(plan: str, came: list[float]) -> None:
+    seen: list[float] = []
+
+    async def run(self: Any, event: Any, step: Any) -> None:
+        for number in range(4):
+            await step.wait_for_event(f"w{number}", "go", timeout="1 day")
+            seen.append(now())
+
+    faults = [f"event.flow.go#1:{action}" for action in plan.split("; ")]
+    async with Emulator(worker(run), faults=faults) as emulator:
+        instance = await emulator.workflows["flow"].create()
+        await instance.send_event("go")
+        await emulator.advance("2 hours")
+        assert seen == came
+        assert sorted(fired(emulator)) == sorted(faults)
 
 
 async def test_a_delayed_event_for_an_instance_that_has_ended() -> None:
