@@ -64,7 +64,7 @@ _LAYERS = (
         "collector",
         "entrypoints",
     ),
-    ("kernel", "invocation", "isolate", "caller", "timers", "loose_ends"),
+    ("kernel", "deployment", "invocation", "isolate", "caller", "timers", "loose_ends"),
     ("bindings", "queues", "workflows", "ingress", "response_body", "cron", "client"),
     ("durability", "platform", "checks", "testing", "emulator"),
     ("sweeping",),
