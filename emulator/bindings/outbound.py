@@ -23,7 +23,7 @@ from emulator.bindings.incoming_body import IncomingBody
 from emulator.bindings.network import NoWayOut, Nowhere, OuterNetwork
 from emulator.bindings.outbound_site import OutboundSite, PowerCutHere
 from emulator.bindings.redirects import follow
-from emulator.bindings.transport import Transport, is_unmatched
+from emulator.bindings.transport import Client, is_unmatched
 from emulator.errors import EmulatorError, OutboundDenied
 from emulator.location import Location, caller, raised_at
 from emulator.runtime.host import WebRequest, WebResponse
@@ -128,9 +128,7 @@ class Outbound:
     ) -> httpx.Response:
         """One request and its answer, by a mock if there is one."""
         if self._client is None:
-            self._client = httpx.AsyncClient(
-                transport=Transport(self.network), timeout=None, trust_env=False
-            )
+            self._client = Client(self.network)
         try:
             return await self._client.send(request, stream=True)
         except Exception as error:
