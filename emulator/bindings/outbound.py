@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
@@ -218,7 +218,14 @@ def _look_at(answer: asyncio.Future[Any]) -> None:
 def _message(request: WebRequest) -> httpx.Request:
     headers = [(_header(name), _header(value)) for name, value in request.headers]
     assert isinstance(request.body, bytes)
-    return httpx.Request(request.method, request.url, headers=headers, content=request.body)
+    url = _address(request.url)
+    return httpx.Request(request.method, url, headers=headers, content=request.body)
+
+
+@lru_cache(maxsize=256)
+def _address(url: str) -> httpx.URL:
+    """An address as httpx has it, which reads it slowly; mostly it is one of a few."""
+    return httpx.URL(url)
 
 
 def _header(text: str) -> bytes:
