@@ -68,11 +68,12 @@ async def sweep(
             deployment = deployments.get(config, **read)
             emulator = Emulator(deployment, seed=seed, faults=plan, **emulator_arguments)
             outcome = await _run(scenario, emulator, plan)
+            pinned = emulator._kernel.loop.pinned
             del emulator
             release(outcome.error)
             search.tell(plan, outcome)
             del outcome
-            collections.between()
+            collections.between(pinned)
     return search.report()
 
 
