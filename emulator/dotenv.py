@@ -50,17 +50,23 @@ def secrets(folder: Path, *, environment: str | None = None) -> dict[str, str]:
 
     Raises `Unreadable` for a file that is there and cannot be read.
     """
-    suffix = f".{environment}"
-    for name in (f".dev.vars{suffix}", ".dev.vars") if environment else (".dev.vars",):
-        if (folder / name).is_file():
-            return parse(_text(folder / name))
-    names = [".env", ".env.local"]
-    names += [f".env{suffix}", f".env{suffix}.local"] if environment else []
     values: dict[str, str] = {}
-    for path in (folder / name for name in names):
-        if path.is_file():
-            values |= parse(_text(path))
+    for path in candidates(folder, environment=environment):
+        if not path.is_file():
+            continue
+        if path.name.startswith(".dev.vars"):
+            return parse(_text(path))
+        values |= parse(_text(path))
     return expand(values)
+
+
+def candidates(folder: Path, *, environment: str | None = None) -> list[Path]:
+    """Return the files that may hold secrets, in the order in which they are looked for."""
+    suffix = f".{environment}"
+    names = [f".dev.vars{suffix}", ".dev.vars"] if environment else [".dev.vars"]
+    names += [".env", ".env.local"]
+    names += [f".env{suffix}", f".env{suffix}.local"] if environment else []
+    return [folder / name for name in names]
 
 
 def parse(text: str) -> dict[str, str]:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import httpx
 
 from emulator import client as http
-from emulator import config as settings
 from emulator import importer
 from emulator.caller import Caller, TestEnv, fail
 from emulator.checks import Checks
 from emulator.clock import moment
+from emulator.deployment import Deployment, deploy
 from emulator.durations import describe, microseconds
 from emulator.errors import (
     ConfigError,
@@ -86,7 +86,7 @@ class Emulator:
 
     def __init__(
         self,
-        config: Config | Sequence[Config],
+        config: Config | Sequence[Config] | Deployment,
         *,
         start: datetime = START,
         seed: int = 0,
@@ -111,15 +111,17 @@ class Emulator:
         self._client: httpx.AsyncClient | None = None
         self._sometimes: dict[str, bool] = {}
         self._extra = dict(bindings or {})
-        self._platform = platform = Platform(
-            settings.load(
+        if not isinstance(config, Deployment):
+            config = deploy(
                 config,
                 base=base,
                 profile=profile,
                 plan=plan,
                 queue_settings=queue_settings,
                 environment=environment,
-            ),
+            )
+        self._platform = platform = Platform(
+            config,
             start=start,
             seed=seed,
             faults=faults,

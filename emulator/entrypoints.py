@@ -258,12 +258,8 @@ async def _call_strictly(event: str, method: Callable[..., Any], argument: Any) 
 
 
 def _takes_three(method: Callable[..., Any]) -> bool:
-    return _fits(inspect.signature(method), 3)
-
-
-def _fits(signature: inspect.Signature, count: int) -> bool:
     try:
-        signature.bind(*[None] * count)
+        inspect.signature(method).bind(None, None, None)
     except TypeError:
         return False
     return True
@@ -273,11 +269,10 @@ def _misfit(event: str, function: Any) -> Misfit | None:
     """What is wrong with a method of a class that production calls with three arguments."""
     while not is_users(function.__code__) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__  # the SDK's own wrapper takes anything
-    bare = _bare(function)
-    if _fits(inspect.signature(bare), 4):
+    if _takes(function, 4):
         return None
     try:
-        bare(None, None, None, None)
+        _bare(function)(None, None, None, None)
     except TypeError as error:
         text = str(error)
     else:
@@ -288,6 +283,17 @@ def _misfit(event: str, function: Any) -> Misfit | None:
         f"TypeError: {text}. Write `{_SIGNATURES[event]}`, and use `self.env` and `self.ctx`",
         _defined_at(function),
     )
+
+
+def _takes(function: FunctionType, count: int) -> bool:
+    """Whether a function takes so many positional arguments, whatever is said of it (`_bare`)."""
+    code = function.__code__
+    most = code.co_argcount
+    least = most - len(function.__defaults__ or ())
+    named = code.co_varnames[most : most + code.co_kwonlyargcount]
+    if count < least or any(name not in (function.__kwdefaults__ or ()) for name in named):
+        return False
+    return count <= most or bool(code.co_flags & inspect.CO_VARARGS)
 
 
 def _bare(function: FunctionType) -> FunctionType:

@@ -32,7 +32,7 @@ _keep.restype = None
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 # Every live finalizer of the process, in order of creation.
-_finalizers: dict[Any, Any] = weakref.finalize._registry  # type: ignore[attr-defined]
+finalizers: dict[Any, Any] = weakref.finalize._registry  # type: ignore[attr-defined]
 
 
 def pin(subject: object) -> None:
@@ -42,14 +42,14 @@ def pin(subject: object) -> None:
 
 def newest_finalizer() -> Any:
     """The `weakref.finalize` object made last, or None."""
-    return next(reversed(_finalizers), None)
+    return next(reversed(finalizers), None)
 
 
 def disarm_since(known: Any) -> None:
     """Keep the finalizers made after `known` from being called at interpreter exit."""
-    bound = _finalizers[known].index if known in _finalizers else -1
-    for finalizer in reversed(list(_finalizers)):
-        if finalizer is known or _finalizers[finalizer].index < bound:
+    bound = finalizers[known].index if known in finalizers else -1
+    for finalizer in reversed(list(finalizers)):
+        if finalizer is known or finalizers[finalizer].index < bound:
             return
         finalizer.atexit = False
 

@@ -37,8 +37,9 @@ class Bundle:
 
     def __init__(self, root: Path | None) -> None:
         self._root = root
-        self.names = _top_level_names(root) if root is not None else {}
-        self._code: dict[str, CodeType] = {}
+        self._entries = _entries(root) if root is not None else {}
+        self.names = _top_level_names(root, self._entries) if root is not None else {}
+        self._code: dict[str, tuple[bytes, CodeType]] = {}
         self._finders: dict[str, FileFinder] = {}
 
     def find(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
@@ -61,7 +62,13 @@ class Bundle:
         path = loader.path
         if path not in self._code:
             self._code[path] = _compile(loader)
-        return self._code[path]
+        return self._code[path][1]
+
+    def is_current(self) -> bool:
+        """Whether a new bundle would be the same as far as this one was read."""
+        if self._root is not None and _entries(self._root) != self._entries:
+            return False
+        return all(_is_unchanged(path, source) for path, (source, _) in self._code.items())
 
     def _finder(self, folder: str) -> FileFinder:
         if folder not in self._finders:
@@ -115,14 +122,9 @@ class ModuleSpace:
         self._outer.update({name: loaded.pop(name) for name in names})
 
 
-def _top_level_names(root: Path) -> dict[str, Kind]:
+def _top_level_names(root: Path, entries: dict[str, Kind]) -> dict[str, Kind]:
     """The names the root folder defines, and its own name, which production does not know."""
-    names: dict[str, Kind] = {}
-    for entry in sorted(root.iterdir()):
-        if entry.suffix == ".py":
-            names[entry.stem] = "module"
-        elif entry.name.isidentifier() and entry.is_dir():
-            names[entry.name] = "module" if (entry / "__init__.py").exists() else "folder"
+    names = dict(entries)
     if not modules.is_served(root.name) and not _is_installed(root.name, root):
         names.setdefault(root.name, "root")
     # The standard library is loaded before any user code in production too, and the emulator
@@ -132,6 +134,22 @@ def _top_level_names(root: Path) -> dict[str, Kind]:
         for name, kind in names.items()
         if name not in sys.stdlib_module_names and name != "emulator"
     }
+
+
+def _entries(root: Path) -> dict[str, Kind]:
+    """The modules and folders in the root folder; none if it is gone."""
+    entries: dict[str, Kind] = {}
+    try:
+        names = sorted(os.listdir(root))
+    except FileNotFoundError:
+        return entries
+    for name in names:
+        if name.endswith(".py") and name != ".py":
+            entries[name[:-3]] = "module"
+        elif name.isidentifier() and (root / name).is_dir():
+            is_package = (root / name / "__init__.py").exists()
+            entries[name] = "module" if is_package else "folder"
+    return entries
 
 
 def _is_installed(name: str, root: Path) -> bool:
@@ -151,15 +169,23 @@ def _no_root_prefix(name: str) -> ModuleNotFoundError:
     return error
 
 
-def _compile(loader: SourceFileLoader) -> CodeType:
+def _is_unchanged(path: str, source: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read() == source
+    except OSError:
+        return False
+
+
+def _compile(loader: SourceFileLoader) -> tuple[bytes, CodeType]:
     source = loader.get_data(loader.path)
     known = _compiled.get(loader.path)
     if known is not None and known[0] == source:
-        return known[1]
+        return known
     linecache.cache.pop(loader.path, None)  # tracebacks must not show the lines of the old file
     code: CodeType = loader.source_to_code(source, loader.path)
-    _compiled[loader.path] = (source, code)
-    return code
+    made = _compiled[loader.path] = (source, code)
+    return made
 
 
 class _SourceLoader(SourceFileLoader):

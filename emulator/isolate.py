@@ -35,14 +35,16 @@ if TYPE_CHECKING:
 class Worker:
     """A deployed script, whatever isolate runs it."""
 
-    def __init__(self, kernel: Kernel, config: WorkerConfig, env: dict[str, Any]) -> None:
+    def __init__(
+        self, kernel: Kernel, config: WorkerConfig, bundle: Bundle, env: dict[str, Any]
+    ) -> None:
         self.kernel = kernel
         self.config = config
         self.name = config.name
         self.env = env
         self.absent = absent_bindings(config)
         self.folder: Path | None = config.source.parent if config.source else config.root
-        self._bundle = Bundle(config.root)
+        self._bundle = bundle
         self._isolate: Isolate | None = None
         # Replaced ones whose invocations have not all ended.
         self._retired: list[Isolate] = []

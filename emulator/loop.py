@@ -57,7 +57,6 @@ from emulator import adaptations, immortal, unawaited
 from emulator.clock import MICROSECONDS, Clock
 from emulator.foreign import is_foreign, unwatch_time_outs, watch_time_outs
 from emulator.handles import Handle, Timer
-from emulator.immortal import pin
 from emulator.refusals import Refusals
 from emulator.scope import KERNEL, SCOPE, Scope
 from emulator.tasks import Future, Task, make_task, start
@@ -120,6 +119,8 @@ class SimLoop(Refusals):
         self._generators: dict[int, _Generator] = {}
         self._dying: dict[int, Scope] = {}
         self._killed: list[Scope] = []
+        # What no garbage collection may touch: see immortal.py and remains.py.
+        self.pinned: list[object] = []
         self._dropped = unawaited.hook(self._never_awaited)
         self._clear_hooks()
 
@@ -351,7 +352,7 @@ class SimLoop(Refusals):
         if scope is None:
             cast("Any", super())._asyncgen_finalizer_hook(agen)
         elif scope.dead or self._closed:
-            pin(agen)
+            self.pin(agen)
         else:
             closing = self.spawn(scope, agen.aclose(), "aclose")
             # Not a task the code made: nobody is to be told that it was not awaited.
@@ -426,7 +427,7 @@ class SimLoop(Refusals):
                     handle = ready.popleft()
                     scope = handle.scope
                     if scope is not None and scope.dead:
-                        pin(handle)
+                        self.pin(handle)
                         continue
                     if handle._cancelled:
                         continue
@@ -536,29 +537,34 @@ class SimLoop(Refusals):
 
     # -- power cuts ----------------------------------------------------------------------------
 
+    def pin(self, subject: object) -> None:
+        """Keep something of a dead scope, and all it refers to, for the life of the process."""
+        immortal.pin(subject)
+        self.pinned.append(subject)
+
     def kill(self, scope: Scope) -> None:
         """Power cut: no line of this scope runs again, no callback, no `except`, no `finally`."""
         if scope.dead:
             return
         scope.dead = True
         self._killed.append(scope)
-        pin(scope)
+        self.pin(scope)
         for task in (*scope.tasks, *scope.closing):
             asyncio._unregister_task(task)
-            pin(task)
+            self.pin(task)
         for reference in self._generators.values():
             if reference.scope is scope and (agen := reference()) is not None:
-                pin(agen)
+                self.pin(agen)
         for handle in (*self._ready, *self._inbox):
             if handle.scope is scope:
-                pin(handle)
+                self.pin(handle)
         for timer in [*self._never, *(entry[2] for entry in self._timers)]:
             if timer.scope is scope and not timer._cancelled:
                 self._freeze_timer(timer)
 
     def _freeze_timer(self, timer: Timer) -> None:
         # `cancel` would drop the arguments, and with them objects of the dead scope.
-        pin(timer)
+        self.pin(timer)
         timer._cancelled = True
         self._timer_handle_cancelled(timer)
 
@@ -577,7 +583,7 @@ class SimLoop(Refusals):
         task = asyncio.current_task(self)
         if task is not None:
             asyncio._leave_task(self, task)
-        pin(current)
+        self.pin(current)
         assert current.parent is not None
         current.parent.switch(_CUT)
         raise AssertionError("a greenlet whose power was cut was resumed")
@@ -632,6 +638,9 @@ class SimLoop(Refusals):
         if self._closed:
             return
         self._close_unstarted()
+        for handle in (*self._ready, *self._inbox):
+            if handle.scope is not None and handle.scope.dead:
+                self.pin(handle)  # as if its turn had come
         super().close()
         self.on_close()
         self._clear_hooks()

@@ -6,6 +6,7 @@ takes them down again.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from emulator.bindings.outbound import Outbound
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from emulator.config import Consumer, Settings, WorkerConfig
+    from emulator.deployment import Deployment
     from emulator.faults import Fault
 
 
@@ -62,7 +64,7 @@ class Platform:
 
     def __init__(
         self,
-        settings: Settings,
+        deployment: Deployment,
         *,
         start: datetime,
         seed: int,
@@ -73,7 +75,8 @@ class Platform:
         bindings: Mapping[str, Any],
         time_in_tests: bool,
     ) -> None:
-        self.settings = settings
+        self.settings = settings = deployment.settings
+        self._deployment = deployment
         self.workers: dict[str, Worker] = {}
         self._extra = bindings
         self._durability: Durability | None = None
@@ -107,7 +110,8 @@ class Platform:
         self.ingress = Ingress(kernel)
         self.cron = Cron(kernel, self.workflows)
         for config in self.settings.workers:
-            worker = self.workers[config.name] = Worker(kernel, config, self._bindings_of(config))
+            bundle, env = self._deployment.bundle(config), self._bindings_of(config)
+            worker = self.workers[config.name] = Worker(kernel, config, bundle, env)
             for consumer in config.consumers:
                 self.queues.consumers[consumer.queue] = worker
             for workflow in config.workflows:
@@ -125,7 +129,8 @@ class Platform:
         self.cron.arm(self.workers.values())
 
     def _bindings_of(self, config: WorkerConfig) -> dict[str, Any]:
-        env: dict[str, Any] = {**config.vars, **config.secrets}
+        # A copy: user code may change what it gets, and others may share the settings.
+        env: dict[str, Any] = {**deepcopy(config.vars), **config.secrets}
         for product in self.products.values():
             env.update(product.bindings(config))
         return {**env, **{name: _as_given(value) for name, value in self._extra.items()}}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from emulator.deployment import ARGUMENTS
 from emulator.emulator import Emulator
 from emulator.errors import ConfigError, PlanError, StateError, WorkerLoadError
 from emulator.faults import parse_plan, read_plan
@@ -27,16 +28,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from emulator.faults import Fault
+    from emulator.pytest_plugin import Run
 
 
-def make(request: pytest.FixtureRequest, plan: Iterable[Fault] = ()) -> Emulator:
+def make(request: pytest.FixtureRequest, run: Run | None = None) -> Emulator:
     """Make the emulator of a test; what the user did wrong fails it in one message.
 
-    `plan` are the faults of a sweep, beside the test's own. `--full-trace` shows the frames as
+    The faults of a `run` of a sweep come beside the test's own. `--full-trace` shows the frames as
     well.
     """
     try:
-        return Emulator(**_arguments(request, plan))
+        arguments = _arguments(request, run.plan if run else ())
+        if run is not None and run.deployments is not None:
+            arguments["config"] = run.deployments.get(
+                arguments["config"],
+                **{name: arguments[name] for name in ARGUMENTS if name in arguments},
+            )
+        return Emulator(**arguments)
     except (ConfigError, PlanError, StateError, WorkerLoadError) as error:
         if request.config.getoption("fulltrace"):
             raise

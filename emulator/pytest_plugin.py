@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from emulator import Emulator
+    from emulator.deployment import Deployments
     from emulator.pytest_report import Group
     from emulator.sweeping.outcome import Plan
 
@@ -52,12 +53,13 @@ class Run:
     """A run of a marked test, as the fixture and the reports see it.
 
     `plan` are the sweep's faults; `silent` says that nobody will see a report, `told` that the
-    report of the sweep says all that is to be said.
+    report of the sweep says all that is to be said. Silent runs share their `deployments`.
     """
 
     plan: Plan
     silent: bool = False
     told: bool = False
+    deployments: Deployments | None = None
     emulator: Emulator | None = None
 
     def start(self, emulator: Emulator) -> None:
@@ -226,7 +228,7 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
     from emulator import pytest_arguments
 
     run = request.node.stash.get(RUN, None)
-    with pytest_arguments.make(request, run.plan if run else ()) as instance:
+    with pytest_arguments.make(request, run) as instance:
         if run is not None:
             run.start(instance)
         request.node.stash[_EMULATOR] = instance

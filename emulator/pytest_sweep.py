@@ -196,7 +196,7 @@ def _try_all(item: pytest.Function, search: Search, repeater: Repeater, progress
                 check_emulator(item, met=repeater.met_emulator)
             search.tell(plan, outcome)
             del outcome
-            collections.between()
+            collections.between(repeater.pinned)
             progress.show(search.done, search.total)
             if item.session.shouldstop or item.session.shouldfail:
                 break

@@ -25,6 +25,7 @@ from emulator.pytest_sweep_marker import CannotSweep
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
+    from emulator.deployment import Deployments
     from emulator.sweeping.outcome import Outcome, Plan
 
 Phase: TypeAlias = Literal["setup", "call", "teardown"]
@@ -48,15 +49,18 @@ class Repeater:
         self._again = copy.copy(item)
         self._markers = list(item.own_markers)
         self._properties = list(item.user_properties)
+        self._deployments = _deployments()
         self.phases: dict[Plan, Phase] = {}
         self.skipped: list[Plan] = []
         self.met_emulator = False
         self._was_set_up = False
+        # What the latest run froze, once its emulator is closed.
+        self.pinned: list[object] = []
 
     def run(self, plan: Plan) -> Outcome | None:
         """Run the item under a plan; None if a run without faults is skipped."""
         self._renew()
-        run = self._item.stash[RUN] = Run(plan, silent=True)
+        run = self._item.stash[RUN] = Run(plan, silent=True, deployments=self._deployments)
         try:
             # What is warned of is what the run that is reported warns of.
             with warnings.catch_warnings(record=True):
@@ -95,6 +99,7 @@ class Repeater:
         if outcome.error is not None:
             self.phases[run.plan] = phase
             _forget(late, outcome.error)
+        self.pinned = _pinned(run)
         run.emulator = None
         return outcome
 
@@ -168,6 +173,17 @@ def _failed_fixtures(item: Any) -> Iterator[tuple[str, BaseException]]:
             failure = result[2] if result is not None else None
             if failure is not None:  # the exception, with its traceback
                 yield name, failure[0]
+
+
+def _deployments() -> Deployments:
+    from emulator.deployment import Deployments
+
+    return Deployments()
+
+
+def _pinned(run: Run) -> list[object]:
+    loop = None if run.emulator is None else run.emulator._kernel.loop
+    return loop.pinned if loop is not None and loop.is_closed() else []
 
 
 def _forget(*errors: BaseException | None) -> None:

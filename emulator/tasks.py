@@ -23,7 +23,6 @@ from types import coroutine as generator_coroutine
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.foreign import is_foreign
-from emulator.immortal import pin
 from emulator.location import Location, is_users, running_at
 from emulator.scope import KERNEL, SCOPE, Scope
 
@@ -146,7 +145,7 @@ def start(
         scope.tasks[task] = None
         if scope.dead:
             # Code that a power cut unwinds went on to make a task: it never starts, nor ends.
-            pin(task)
+            loop.pin(task)
     return task
 
 

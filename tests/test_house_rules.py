@@ -42,7 +42,17 @@ _UNORDERED = {"os.listdir", "os.scandir", "glob.glob", "iterdir", "rglob", "glob
 # Low to high; a module imports at run time only from its own layer and lower ones.
 _LAYERS = (
     ("errors", "immortal", "scope", "clock", "durations", "registry", "outer"),
-    ("location", "foreign", "secrets", "values", "trace", "logs", "findings", "background"),
+    (
+        "location",
+        "foreign",
+        "remains",
+        "secrets",
+        "values",
+        "trace",
+        "logs",
+        "findings",
+        "background",
+    ),
     (
         "compatibility",
         "config_keys",
@@ -66,7 +76,7 @@ _LAYERS = (
         "collector",
         "entrypoints",
     ),
-    ("kernel", "invocation", "isolate", "caller", "timers", "loose_ends"),
+    ("kernel", "deployment", "invocation", "isolate", "caller", "timers", "loose_ends"),
     ("bindings", "queues", "workflows", "ingress", "response_body", "cron", "client"),
     ("durability", "platform", "checks", "testing", "emulator"),
     ("sweeping",),

@@ -177,6 +177,17 @@ def test_no_line_runs_when_the_loop_is_closed_at_once() -> None:
     assert scenario(after=0) == []
 
 
+def test_no_line_runs_when_the_loop_is_closed_before_it_runs_again() -> None:
+    said: Said = []
+
+    async def test(simulation: Simulation) -> None:
+        await crash(simulation, said)
+
+    simulate(test)
+    gc.collect()
+    assert said == []
+
+
 def test_no_line_runs_when_the_interpreter_exits() -> None:
     source = (
         "import sys\n"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import httpx
@@ -23,7 +23,7 @@ from emulator.bindings.incoming_body import IncomingBody
 from emulator.bindings.network import NoWayOut, Nowhere, OuterNetwork
 from emulator.bindings.outbound_site import OutboundSite, PowerCutHere
 from emulator.bindings.redirects import follow
-from emulator.bindings.transport import Transport, is_unmatched
+from emulator.bindings.transport import Client, is_unmatched
 from emulator.errors import EmulatorError, OutboundDenied
 from emulator.location import Location, caller, raised_at
 from emulator.runtime.host import WebRequest, WebResponse
@@ -130,9 +130,7 @@ class Outbound:
     ) -> httpx.Response:
         """One request and its answer, by a mock if there is one."""
         if self._client is None:
-            self._client = httpx.AsyncClient(
-                transport=Transport(self.network), timeout=None, trust_env=False
-            )
+            self._client = Client(self.network)
         try:
             return await self._client.send(request, stream=True)
         except Exception as error:
@@ -223,7 +221,14 @@ def _look_at(answer: asyncio.Future[Any]) -> None:
 def _message(request: WebRequest) -> httpx.Request:
     headers = [(_header(name), _header(value)) for name, value in request.headers]
     assert isinstance(request.body, bytes)
-    return httpx.Request(request.method, request.url, headers=headers, content=request.body)
+    url = _address(request.url)
+    return httpx.Request(request.method, url, headers=headers, content=request.body)
+
+
+@lru_cache(maxsize=256)
+def _address(url: str) -> httpx.URL:
+    """An address as httpx has it, which reads it slowly; mostly it is one of a few."""
+    return httpx.URL(url)
 
 
 def _header(text: str) -> bytes:

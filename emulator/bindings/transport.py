@@ -1,4 +1,4 @@
-"""httpx's transport on a network of ours, and what mocks of it raise."""
+"""httpx's client and transport on a network of ours, and what mocks of it raise."""
 
 from __future__ import annotations
 
@@ -21,6 +21,28 @@ class Transport(httpx.AsyncHTTPTransport):
         self._pool = httpcore.AsyncConnectionPool(
             network_backend=network, max_connections=None, max_keepalive_connections=0
         )
+
+
+class Client(httpx.AsyncClient):
+    """A client that keeps no cookies, as `fetch` keeps none: to look for them costs much."""
+
+    def __init__(self, network: httpcore.AsyncNetworkBackend) -> None:
+        super().__init__(transport=Transport(network), timeout=None, trust_env=False)
+
+    @property
+    def cookies(self) -> httpx.Cookies:
+        """A jar that stays empty."""
+        return _NO_JAR
+
+    @cookies.setter
+    def cookies(self, cookies: object) -> None: ...
+
+
+class _NoJar(httpx.Cookies):
+    def extract_cookies(self, response: httpx.Response) -> None: ...
+
+
+_NO_JAR = _NoJar()
 
 
 def is_unmatched(error: Exception) -> bool:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from emulator.durations import describe, microseconds, tidied
@@ -109,6 +110,7 @@ def write_fault(fault: FaultText) -> str:
     return f"{text}({fault.argument})"
 
 
+@lru_cache(maxsize=1024)
 def read_site(text: str, start: int = 0) -> SitePattern:
     """Read a site; `start` is its place in the plan, for errors. Raises `BadText`."""
     kind, dot, rest = text.partition(".")

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 FaultClass = Literal["platform", "dependency", "request", "loss"]
 CLASSES: Final[tuple[FaultClass, ...]] = ("platform", "dependency", "request", "loss")
+# A run meets the same few sites again and again, and so does the next.
+_REMEMBERED: Final = 4096
 
 
 class Takes(Enum):
@@ -252,6 +255,7 @@ ARGUMENTS: Final[Mapping[str, Takes]] = MappingProxyType(
 )
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def site_name(kind: str, *names: str) -> str:
     """Return a site's name, with what a name may not hold verbatim percent-encoded.
 
@@ -280,6 +284,7 @@ def split_site(site: str) -> tuple[Kind, tuple[str, ...]]:
     return row, tuple(decode(name) for name in names)
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def actions_at(site: str) -> tuple[Action, ...]:
     """Return what can happen at this site, in the order in which it strikes."""
     kind, names = split_site(site)

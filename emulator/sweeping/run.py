@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from emulator.deployment import ARGUMENTS, Deployments
 from emulator.emulator import Config, Emulator
 from emulator.foreign import is_foreign
 from emulator.sweeping.collection import Collections
@@ -61,15 +62,19 @@ async def sweep(
     """
     _check(scenario, emulator_arguments)
     search = Search(depth=depth, classes=classes, only=only, skip=skip, limit=limit, seed=seed)
+    read = {name: emulator_arguments[name] for name in ARGUMENTS if name in emulator_arguments}
+    deployments = Deployments()
     with Collections() as collections:
         while (plan := search.next()) is not None:
-            emulator = Emulator(config, seed=seed, faults=plan, **emulator_arguments)
+            deployment = deployments.get(config, **read)
+            emulator = Emulator(deployment, seed=seed, faults=plan, **emulator_arguments)
             outcome = await _run(scenario, emulator, plan)
+            pinned = emulator._kernel.loop.pinned
             del emulator
             release(outcome.error)
             search.tell(plan, outcome)
             del outcome
-            collections.between()
+            collections.between(pinned)
     return search.report()
 
 

@@ -37,7 +37,7 @@ from emulator.workflows.rehearsal import Rehearsal
 from emulator.workflows.run import WorkflowRun
 from emulator.workflows.shown import raised
 from emulator.workflows.subscription import Feed
-from emulator.workflows.subscription import told as told_of
+from emulator.workflows.subscription import note as note_of
 from emulator.workflows.texts import EngineError
 from emulator.workflows.traced import traced
 
@@ -102,14 +102,15 @@ class Workflows:
         if event is not None:
             kind, subject, facts = event
             self.kernel.record(kind, subject, **facts)
-        workflow, id, at = record[1], record[2], record[3]
+        workflow, id = record[1], record[2]
         if record[0] == "delete":
             self._feeds.pop((workflow, id), None)
             return
         if record[0] == "take":
             self.attempts.consumed(workflow, id, self.engine.step_of(workflow, id, record[4]).type)
-        for name, facts in told_of(self.engine, record):
-            self._feed(workflow, id).add(name, at, {"instanceId": id, **facts})
+        noted = note_of(self.engine, record)
+        if noted is not None:
+            self._feed(workflow, id).note(noted)
 
     def _feed(self, workflow: str, id: str) -> Feed:
         feed = self._feeds.get((workflow, id))

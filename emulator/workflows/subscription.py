@@ -6,7 +6,7 @@ the emulator lives, so that whoever subscribes late hears of everything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.values import UNDEFINED, from_v8
 from emulator.workflows.grammar import shown_config
@@ -38,18 +38,42 @@ _PLAIN: Final[Mapping[str, str]] = {
 
 
 class Feed:
-    """The events of one instance, and who waits for more."""
+    """The events of one instance, and who waits for more.
+
+    Records are noted, and told as events when somebody asks for them.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
-        self.events: list[Facts] = []
         self._kernel = kernel
+        self._events: list[Facts] = []
+        self._noted: list[Noted] = []
         self._waiting: list[asyncio.Future[None]] = []
 
-    def add(self, name: str, at: int, facts: Facts) -> None:
-        """Add an event, and wake whoever waits."""
-        number = len(self.events) + 1
-        event = {"type": name, "eventId": number, "timestamp": at // 1000, **facts}
-        self.events.append(event)
+    def note(self, noted: Noted) -> None:
+        """Take note of a record, and wake whoever waits if it is an event."""
+        self._noted.append(noted)
+        if self._waiting:
+            known = len(self._events)
+            if len(self.events) > known:
+                self._wake()
+
+    @property
+    def events(self) -> list[Facts]:
+        """All events up to now."""
+        if self._noted:
+            noted, self._noted = self._noted, []
+            for one in noted:
+                self._tell(one)
+        return self._events
+
+    def _tell(self, noted: Noted) -> None:
+        _, _, id, at, *_ = noted.record
+        for name, facts in told(noted):
+            number = len(self._events) + 1
+            head = {"type": name, "eventId": number, "timestamp": at // 1000}
+            self._events.append({**head, "instanceId": id, **facts})
+
+    def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for future in waiting:
             if not future.done():
@@ -90,19 +114,43 @@ class Reader:
         return {"value": UNDEFINED, "done": True}
 
 
-def told(engine: Engine, record: Record) -> Iterator[tuple[str, Facts]]:
-    """The events that a record is, with what they tell."""
+class Noted(NamedTuple):
+    """A record, and what its events tell that is not in it, as it was then.
+
+    `step` is the step it is about and `times` its attempts; of a beginning `times` is that of the
+    executions, of which the first has the instance's `params`.
+    """
+
+    record: Record
+    step: Step | None = None
+    times: int = 0
+    params: bytes = b""
+
+
+def note(engine: Engine, record: Record) -> Noted | None:
+    """Return what is to be noted of a record; None if it is no event."""
     kind, workflow, id = record[0], record[1], record[2]
     if kind in _STEPS:
         step = engine.step_of(workflow, id, record[4])
-        for name, facts in _STEPS[kind](step, record):
-            yield name, {"stepName": step.target, **facts}
+        return Noted(record, step, step.attempts)
+    if kind == "begin":
+        view = engine.status(workflow, id)
+        return Noted(record, None, view.executions, view.params)
+    return Noted(record) if kind in _OF_INSTANCE else None
+
+
+def told(noted: Noted) -> Iterator[tuple[str, Facts]]:
+    """The events that a record is, with what they tell."""
+    record = noted.record
+    kind = record[0]
+    if noted.step is not None:
+        for name, facts in _STEPS[kind](noted):
+            yield name, {"stepName": noted.step.target, **facts}
     elif kind == "create":
         yield "workflow_queued", {}
     elif kind == "begin":
-        view = engine.status(workflow, id)
-        if view.executions == 1:
-            yield "workflow_started", {"params": from_v8(view.params)}
+        if noted.times == 1:
+            yield "workflow_started", {"params": from_v8(noted.params)}
         yield "workflow_running", {}
     elif kind == "end":
         _, _, _, _, status, output, error, *_ = record
@@ -112,7 +160,7 @@ def told(engine: Engine, record: Record) -> Iterator[tuple[str, Facts]]:
         elif error is not None:
             result["error"] = {"name": error[0], "message": error[1]}
         yield _ENDS[status], result
-    elif kind in _PLAIN:
+    else:
         yield _PLAIN[kind], {}
 
 
@@ -122,24 +170,27 @@ def _value(data: bytes | None) -> Any:
     return UNDEFINED if data is None else from_v8(data)
 
 
-def _started(step: Step, record: Record) -> Iterator[tuple[str, Facts]]:
-    assert step.config is not None
-    if record[0] == "step":
-        yield "step_started", {"config": shown_config(step.config)}
-    yield "attempt_started", {"attempt": step.attempts}
+def _started(noted: Noted) -> Iterator[tuple[str, Facts]]:
+    assert noted.step is not None
+    assert noted.step.config is not None
+    if noted.record[0] == "step":
+        yield "step_started", {"config": shown_config(noted.step.config)}
+    yield "attempt_started", {"attempt": noted.times}
 
 
-def _done(step: Step, record: Record) -> Iterator[tuple[str, Facts]]:
-    yield "attempt_completed", {"attempt": step.attempts}
-    hidden = step.config is not None and step.config.sensitive
-    output = record[5]
+def _done(noted: Noted) -> Iterator[tuple[str, Facts]]:
+    assert noted.step is not None
+    yield "attempt_completed", {"attempt": noted.times}
+    hidden = noted.step.config is not None and noted.step.config.sensitive
+    output = noted.record[5]
     value = REDACTED if hidden else _value(output)
     yield "step_completed", {"output": value}
 
 
-def _failed(step: Step, record: Record) -> Iterator[tuple[str, Facts]]:
+def _failed(noted: Noted) -> Iterator[tuple[str, Facts]]:
+    record = noted.record
     name, message = record[5]
-    facts: Facts = {"attempt": step.attempts, "error": {"name": name, "message": message}}
+    facts: Facts = {"attempt": noted.times, "error": {"name": name, "message": message}}
     if record[0] == "failure":
         if record[6] is not None:
             facts["retryDelayMs"] = record[6]
@@ -149,14 +200,16 @@ def _failed(step: Step, record: Record) -> Iterator[tuple[str, Facts]]:
         yield "step_errored", {}
 
 
-def _one(name: str, facts: Callable[[Record], Facts]) -> Callable[..., Iterator[tuple[str, Facts]]]:
-    def events(step: Step, record: Record) -> Iterator[tuple[str, Facts]]:
-        yield name, facts(record)
+def _one(
+    name: str, facts: Callable[[Record], Facts]
+) -> Callable[[Noted], Iterator[tuple[str, Facts]]]:
+    def events(noted: Noted) -> Iterator[tuple[str, Facts]]:
+        yield name, facts(noted.record)
 
     return events
 
 
-_STEPS: Final[Mapping[str, Callable[[Step, Record], Iterator[tuple[str, Facts]]]]] = {
+_STEPS: Final[Mapping[str, Callable[[Noted], Iterator[tuple[str, Facts]]]]] = {
     "step": _started,
     "attempt": _started,
     "success": _done,
@@ -168,3 +221,4 @@ _STEPS: Final[Mapping[str, Callable[[Step, Record], Iterator[tuple[str, Facts]]]
     "take": _one("wait_completed", lambda record: {}),
     "expire": _one("wait_timed_out", lambda record: {}),
 }
+_OF_INSTANCE: Final = frozenset({"create", "end", *_PLAIN})

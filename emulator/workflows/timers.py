@@ -75,12 +75,13 @@ class Timers:
             heap.clear()
 
     def _first(self, lane: Lane | None) -> Entry | None:
-        first: Entry | None = None
-        for name, heap in self._heaps.items():
-            if lane is not None and name != lane:
-                continue
-            while heap and heap[0][5].due != heap[0][0]:
-                heappop(heap)
-            if heap and (first is None or heap[0][:4] < first[:4]):
-                first = heap[0]
-        return first
+        if lane is not None:
+            return _top(self._heaps[lane])
+        tops = [top for heap in self._heaps.values() if (top := _top(heap)) is not None]
+        return min(tops, default=None)  # no two have the same order of entry
+
+
+def _top(heap: list[Entry]) -> Entry | None:
+    while heap and heap[0][5].due != heap[0][0]:
+        heappop(heap)
+    return heap[0] if heap else None

@@ -22,6 +22,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+from types import CellType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime import js
@@ -41,6 +42,7 @@ from emulator.values import UNDEFINED, Function, HostObject, JsException
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from types import CodeType
 
     # What `step.do` makes of a function: called without arguments, it runs the step.
     Step = Callable[[], Awaitable[Any]]
@@ -235,7 +237,7 @@ _WorkflowStepWrapper.__module__ = "workers.entrypoints"
 def _by_parameter_names(func: Callable[..., Any], steps: dict[str, Step]) -> list[Any]:
     """The steps whose names a function's parameters have (P5)."""
     sources: list[Any] = []
-    for name in inspect.signature(func).parameters:
+    for name in _parameter_names(func):
         if name in steps:
             sources.append(steps[name])
         elif name == "ctx":
@@ -247,7 +249,7 @@ def _by_parameter_names(func: Callable[..., Any], steps: dict[str, Step]) -> lis
 
 def _from_list(func: Callable[..., Any], depends: Any, *, checked: bool) -> list[Any]:
     """The steps of a `depends` list, one for each parameter (P6)."""
-    names = list(inspect.signature(func).parameters)
+    names = _parameter_names(func)
     count = sum(name != "ctx" for name in names)
     if depends is None and count:
         raise TypeError(f"Step has {count} non-ctx parameter(s) but no 'depends' list provided")
@@ -263,6 +265,19 @@ def _from_list(func: Callable[..., Any], depends: Any, *, checked: bool) -> list
                 f"'depends' entry for parameter {name!r} is not a function decorated with step.do"
             )
     return [step for _, step in sources]
+
+
+def _parameter_names(func: Callable[..., Any]) -> tuple[str, ...]:
+    # Each run makes its functions anew, of the same code.
+    if type(func) is FunctionType and not vars(func):
+        return _names_in(func.__code__)
+    return tuple(inspect.signature(func).parameters)
+
+
+@functools.lru_cache(maxsize=1024)
+def _names_in(code: CodeType) -> tuple[str, ...]:
+    cells = tuple(CellType() for _ in code.co_freevars)
+    return tuple(inspect.signature(FunctionType(code, {}, closure=cells)).parameters)
 
 
 def _plain(value: Any) -> Any:

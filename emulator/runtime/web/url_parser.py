@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Final
 
@@ -16,6 +17,7 @@ from emulator.runtime.web.text import utf8
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "file": None}
 
+_LONG: Final = 1000
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _EDGES: Final = "".join(map(chr, range(0x21)))
 _TABS: Final = re.compile(r"[\t\n\r]")
@@ -92,6 +94,10 @@ class Parts:
 
 def parse(text: str, base: Parts | None = None) -> Parts:
     """Parse `text`, relative to `base` if it is; raises `InvalidUrl`."""
+    return (_parse_again if len(text) < _LONG else _parse)(text, base)
+
+
+def _parse(text: str, base: Parts | None) -> Parts:
     text = _TABS.sub("", text.strip(_EDGES))
     rest, mark, fragment = text.partition("#")
     if not (rest or mark) and base is not None and isinstance(base.path, str):
@@ -101,6 +107,10 @@ def parse(text: str, base: Parts | None = None) -> Parts:
         # Lest the space at the end be lost with the fragment.
         found = replace(found, path=f"{found.path[:-1]}%20")
     return replace(found, fragment=escape(fragment, _FRAGMENT) if mark else None)
+
+
+# Workers ask for the same addresses again and again; a long one (`data:`) is not worth its memory.
+_parse_again = lru_cache(maxsize=1024)(_parse)
 
 
 def _fragment_free(text: str, base: Parts | None) -> Parts:

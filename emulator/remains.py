@@ -1,0 +1,118 @@
+"""Letting go of what power cuts froze, without a line of it running.
+
+What a dead isolate left behind is pinned for the life of the process (immortal.py), some 40 KiB a
+cut, and a sweep cuts power thousands of times. Between its runs nobody wants any of it.
+
+CPython calls the finalizer of an object once: in the object's header, which the garbage collector
+keeps, it marks that it did. `let_go` sets this mark on everything with a finalizer that the pinned
+objects lead to: suspended coroutines and generators, whose finalizer runs their `finally`, and
+objects with `__del__`. Then it takes the pins back, and all of it goes away in silence.
+
+Rules:
+
+1. What is looked at is what was made since the last collection, the garbage collector resting
+   meanwhile: the rest is older than the run, and others hold it.
+2. Where a weak reference among it would call user code, all stays pinned.
+3. Greenlets stay pinned, since to collect a suspended one runs its `finally`; so do objects with
+   `__del__` that have no such header.
+4. So does everything on a Python whose headers are not known here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import sys
+import sysconfig
+import weakref
+from functools import partial
+from types import BuiltinFunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Final
+
+import greenlet
+
+from emulator import immortal
+from emulator.location import is_users
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+_unpin = ctypes.pythonapi.Py_DecRef
+_unpin.argtypes = [ctypes.py_object]
+_unpin.restype = None
+
+KNOWN: Final = (
+    sys.implementation.name == "cpython"
+    and sys.version_info[:2] <= (3, 14)
+    and not sysconfig.get_config_var("Py_GIL_DISABLED")
+)
+"""Whether this Python's headers are known: two words before an object, the mark in the second."""
+
+_WORD: Final = ctypes.sizeof(ctypes.c_size_t)
+_FINALIZED: Final = 1
+_HAS_HEADER: Final = 1 << 14  # Py_TPFLAGS_HAVE_GC
+
+
+def let_go(pinned: Sequence[object]) -> bool:
+    """Take the pins of these objects back; false if they have to stay."""
+    if not KNOWN:
+        return False
+    reached = _reach(pinned)
+    if any(_calls_user_code(one) for one in reached.values()):
+        return False
+    for finalizer, info in list(immortal.finalizers.items()):
+        if id(info.weakref()) in reached:
+            finalizer.detach()
+    for one in reached.values():
+        if hasattr(type(one), "__del__"):
+            _disarm(one)
+    for one in pinned:
+        if not isinstance(one, greenlet.greenlet):
+            _unpin(one)
+    return True
+
+
+def _reach(pinned: Sequence[object]) -> dict[int, Any]:
+    """What these objects lead to, by identity, among what is young."""
+    young = frozenset(map(id, gc.get_objects(generation=0)))
+    reached: dict[int, Any] = {}
+    waiting = list(pinned)
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in reached:
+            reached[id(one)] = one
+            waiting += _referents(one, young)
+    return reached
+
+
+def _referents(one: object, young: Collection[int]) -> Iterator[object]:
+    for other in gc.get_referents(one):
+        # The collector does not know what can be in no circle, such as a dict of texts.
+        if id(other) in young or (not gc.is_tracked(other) and _may_lead_on(other)):
+            yield other
+
+
+def _may_lead_on(one: object) -> bool:
+    return isinstance(one, (dict, tuple)) or hasattr(type(one), "__del__")
+
+
+def _disarm(one: object) -> None:
+    """Let an object with a finalizer pass for one whose finalizer was called."""
+    if not type(one).__flags__ & _HAS_HEADER:
+        immortal.pin(one)
+        return
+    header = ctypes.c_size_t.from_address(id(one) - _WORD)
+    header.value |= _FINALIZED
+    if not gc.is_finalized(one):  # Nothing is known of this Python after all.
+        raise RuntimeError(f"CPython {sys.version} keeps its marks elsewhere than remains.py says")
+
+
+def _calls_user_code(one: object) -> bool:
+    """Whether this is a weak reference that would call user code."""
+    callback: Any = one.__callback__ if isinstance(one, weakref.ref) else None
+    while isinstance(callback, (partial, MethodType)):
+        callback = callback.func if isinstance(callback, partial) else callback.__func__
+    if callback is None or isinstance(callback, BuiltinFunctionType):
+        return False
+    code = getattr(callback, "__code__", None)
+    return code is None or is_users(code)
