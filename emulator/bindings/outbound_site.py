@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from emulator.faults.sites import site_name
+from emulator.trace import http_body
 
 if TYPE_CHECKING:
     from emulator.faults import Fault
@@ -54,7 +55,9 @@ class OutboundSite:
         key = self._request.headers.get(KEY)
         if key is not None:
             facts["key"] = key
-        kernel.record("request_out", self._invocation.subject, **facts)
+        kernel.record(
+            "request_out", self._invocation.subject, **facts, **http_body(_content(self._request))
+        )
         # What the outside is told must be durable here.
         kernel.commit()
         return None
@@ -63,7 +66,10 @@ class OutboundSite:
         """What strikes when the outside has answered: the answer the sender gets instead."""
         kernel, url = self._invocation.kernel, str(self._request.url)
         kernel.trace.masker.meet(response.headers.multi_items())
-        kernel.record("response_in", self._invocation.subject, url=url, status=response.status_code)
+        facts = {"url": url, "status": response.status_code}
+        kernel.record(
+            "response_in", self._invocation.subject, **facts, **http_body(_content(response))
+        )
         self.failed()
         if self._action == "lose_reply" and self._argument is not None:
             return self._answer_with(self._argument)
@@ -121,6 +127,14 @@ class OutboundSite:
 
     def _say(self, what: str) -> str:
         return f"{self._name} {what}, by the fault {self._fault}"
+
+
+def _content(message: httpx.Request | httpx.Response) -> bytes | None:
+    """The body, if it is not streamed."""
+    try:
+        return message.content
+    except httpx.StreamError:
+        return None
 
 
 def target_of(url: str) -> str:

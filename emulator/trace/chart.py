@@ -11,13 +11,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator.trace.kinds import brief, tone
 from emulator.trace.spans import spans
-from emulator.trace.timeline import Row
 from emulator.trace.written import Json, write_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from emulator.trace.timeline import Row
 
 # Groups of lanes from top to bottom, by the first word of a subject.
 _GROUPS: Final[Mapping[str, str]] = {
@@ -32,6 +35,7 @@ _GROUPS: Final[Mapping[str, str]] = {
 _ORDER: Final = (*dict.fromkeys(_GROUPS.values()), "Other")
 _BATCH: Final = re.compile(r"(queue .+) #\d+")
 _LONGEST_LABEL: Final = 60
+_SAFE_INTEGER: Final = 2**53 - 1
 _HASH: Final = re.compile(r"[0-9a-f]{32}")
 _SCHEME: Final = re.compile(r"^\w+://")
 
@@ -42,7 +46,14 @@ def chart(start: int, rows: Sequence[Row]) -> dict[str, Json]:
     places = {name: place for place, (name, _, _) in enumerate(lanes)}
     last: dict[str, int] = {row.subject: index for index, row in enumerate(rows)}
     events: list[Json] = [
-        [row.offset, places[row.subject], row.kind, tone(row.kind, row.data), _label(row), row.data]
+        [
+            row.offset,
+            places[row.subject],
+            row.kind,
+            tone(row.kind, row.data),
+            _label(row),
+            _exact({**row.data, **row.carried}),
+        ]
         for row in rows
     ]
     lasting: list[Json] = [
@@ -85,6 +96,17 @@ def _subjects(rows: Iterable[Row]) -> dict[str, str]:
         word = "fault" if row.kind == "fault" else row.subject.partition(" ")[0]
         found.setdefault(row.subject, _GROUPS.get(word, "Other"))
     return found
+
+
+def _exact(value: Json) -> Json:
+    """Return a value without integers that JavaScript would round."""
+    if isinstance(value, dict):
+        return {key: _exact(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_exact(item) for item in value]
+    if type(value) is int and abs(value) > _SAFE_INTEGER:
+        return {"$number": str(value)}
+    return value
 
 
 # -- labels --------------------------------------------------------------------------------------

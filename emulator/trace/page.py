@@ -2,7 +2,7 @@
 
 The page needs nothing from outside. What a payload holds is data and stays data:
 
-1. It stands in a JSON block in ASCII, with `<`, `>` and `&` escaped, so that no text ends the block.
+1. It stands in a JSON block in ASCII, with `<`, `>` and `&` escaped, so nothing can end the block.
 2. The script (timeline.js) shows it as text only; the content security policy demands that, too.
 3. The policy names the one script and the one style by their hashes; nothing else runs or loads.
 
@@ -14,15 +14,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from emulator.trace.chart import chart
 from emulator.trace.timeline import Row, lines
 from emulator.trace.written import write_time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 _FOLDER: Final = Path(__file__).parent
 _ESCAPED: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
@@ -31,7 +33,7 @@ _TAGS: Final[Mapping[str, str]] = {"!": "b", "x": "i"}
 
 def page(start: int, rows: Sequence[Row]) -> str:
     """Return the whole page."""
-    return document("Trace", f'<main class="page">\n{section(start, rows)}</main>\n')
+    return document("Trace", f'<main class="page">\n<h1>Trace</h1>\n{section(start, rows)}</main>\n')
 
 
 def document(title: str, body: str, *, style: str = "") -> str:

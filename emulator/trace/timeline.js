@@ -99,14 +99,6 @@
   }
 
   const title = ({ kind, label }) => printable(kind === "fault" ? label : `${kind} ${label}`.trim());
-  function spoken(members) {
-    const [{ at, lane, tone }] = members;
-    const what = members.length > 1 ? `${members.length} events: ` : "";
-    const names = members.slice(0, 3).map(title).join(", ");
-    const mark = tone === "fault" ? "fault, " : tone === "lost" ? "lost, " : "";
-    return `${offset(at)} ${printable(lane.name)}: ${what}${mark}${names}`;
-  }
-
   let charts = 0;
 
   function mount(root) {
@@ -144,7 +136,7 @@
       asText);
     const overview = make("div", { className: "overview", "aria-hidden": "true" });
     const ruler = make("div", { className: "ruler", "aria-hidden": "true" });
-    const sheet = make("div", { className: "sheet" });
+    const sheet = make("div", { className: "sheet", role: "presentation" });
     const box = make("div", {
       className: "lanes", role: "listbox", tabIndex: 0, "aria-label": "Events",
       "aria-describedby": `${name}-keys`,
@@ -289,32 +281,33 @@
         const at = x(event);
         if (at < 0 || at > width || at - before < 3) continue;
         before = at;
-        const node = make("div", { className: "line" });
+        const node = make("div", { className: "line", "aria-hidden": "true" });
         node.style.cssText = `left:${NAMES + at}px;height:${height}px`;
         nodes.push(node);
       }
       return nodes;
     }
 
+    // A screen reader has the lane's name from the group, and folds by key.
     function lane_node(lane, marks) {
-      const track = make("div", { className: "track" }, ...bars(lane), ...marks);
-      const text = printable(lane.name), node = make("div", {
-        className: "lane", role: "group", "aria-label": text,
-      }, lane.below.length ? fold_button(lane, text)
-        : make("div", { className: `name depth${lane.depth}`, title: text }, text), track);
+      const text = printable(lane.name), folds = lane.below.length > 0;
+      const sign = !folds ? "" : lane.folded ? "▸ " : "▾ ";
+      const name = make("div", {
+        className: `name depth${lane.depth}${folds ? " folds" : ""}`, "aria-hidden": "true",
+        title: folds ? `${text}: click (or f) to ${lane.folded ? "show" : "fold"} its batches` : text,
+        onclick: folds ? () => fold(lane) : null,
+      }, sign + text);
+      const track = make("div", { className: "track", role: "presentation" }, ...bars(lane), ...marks);
+      const node = make("div", {
+        className: "lane", role: "group", "aria-label": lane.folded ? `${text}, folded` : text,
+      }, name, track);
       node.style.cssText = `top:${lane.top}px;height:${lane.height}px`;
       if (!lane.heading) return [node];
-      const heading = make("div", { className: "heading", role: "presentation" }, lane.group);
+      const heading = make("div", { className: "heading", "aria-hidden": "true" }, lane.group);
       heading.style.top = `${lane.top - HEADING}px`;
       return [heading, node];
     }
 
-    function fold_button(lane, text) {
-      return make("button", {
-        type: "button", className: "name", title: `${text}: its batches (f)`, tabIndex: -1,
-        "aria-expanded": String(!lane.folded), onclick: () => fold(lane),
-      }, `${lane.folded ? "▸" : "▾"} ${text}`);
-    }
     function fold(lane) {
       lane.folded = !lane.folded;
       stack();
@@ -329,7 +322,7 @@
         // What is no wider than its mark, or drawn over already, would not be seen.
         if (span.state !== 1 && (to - from < CLOSE || to - (ends[span.row] ?? -9) < 3)) continue;
         ends[span.row] = to;
-        const node = make("div", { className: `span s${span.state}` });
+        const node = make("div", { className: `span s${span.state}`, "aria-hidden": "true" });
         node.style.cssText =
           `left:${from}px;width:${Math.max(to - from, 2)}px;top:${span.row * ROW + 5}px`;
         if (x(span.from) < -4 && to > 60) {
@@ -365,14 +358,13 @@
       node.className = `mark ${worst.tone}${many ? " many" : ""}${chosen ? " chosen" : ""}${
         kin.size && members.some((member) => kin.has(member)) ? " kin" : ""}`;
       node.setAttribute("role", "option");
-      node.setAttribute("aria-label", spoken(members));
       node.setAttribute("aria-selected", String(chosen));
       if (chosen) box.setAttribute("aria-activedescendant", node.id);
-      if (room > 34) {
-        const lasts = event.span && event.span.state !== 2 ? event.span.to.at - event.at : 0;
-        const more = many ? ` +${members.length - 1}` : lasts ? ` · ${duration(lasts)}` : "";
-        node.textContent = title(worst) + more;
-      }
+      const lasts = event.span && event.span.state !== 2 ? event.span.to.at - event.at : 0;
+      const more = many ? ` +${members.length - 1}` : lasts ? ` · ${duration(lasts)}` : "";
+      const text = title(worst) + more, said = SIGN[worst.tone] ? `${worst.tone}, ` : "";
+      if (room > 34) node.textContent = text;
+      node.setAttribute("aria-label", `${offset(event.at)} ${printable(event.lane.name)}: ${said}${text}`);
       node.style.cssText = `left:${px}px;top:${event.row * ROW + 3}px;max-width:${room}px`;
       return node;
     }

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from emulator.trace.kinds import tone
 from emulator.trace.written import Json, write_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 _MICROSECONDS: Final = 1_000_000
 _WIDEST_COLUMN: Final = 40
@@ -35,12 +37,16 @@ _UNPRINTABLE: Final = re.compile(
 
 
 class Row(NamedTuple):
-    """An event as it is written: microseconds since the start, masked subject and data."""
+    """An event as it is written: microseconds since the start, masked subject and data.
+
+    `carried` are its payloads, which a timeline leaves out.
+    """
 
     offset: int
     kind: str
     subject: str
     data: dict[str, Json]
+    carried: dict[str, Json] = {}  # noqa: RUF012 (never changed)
 
     @property
     def mark(self) -> str:

@@ -271,7 +271,9 @@ class Workflows:
             self.engine.status(workflow, id)
             if "delay" in actions:
                 self._later(actions["delay"], partial(self._deliver, *event))
-            elif "drop" not in actions:
+            elif "drop" in actions:
+                self.kernel.record("lost", f"workflow {workflow} {id}", type=kind)
+            else:
                 self._deliver(*event)
             if "duplicate" in actions:
                 self._later(actions["duplicate"], partial(self._deliver, *event))
