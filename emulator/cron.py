@@ -172,6 +172,7 @@ class Cron:
         run.on_end, run.on_killed = run.finish, run.cut
         run.struck = struck
         if "miss" in faults:
+            self._kernel.record("lost", run.subject, cron=trigger.cron)
             run.cut()
             return run
         self._kernel.record("scheduled", run.subject, cron=trigger.cron)

@@ -66,10 +66,7 @@ class OutboundSite:
         """What strikes when the outside has answered: the answer the sender gets instead."""
         kernel, url = self._invocation.kernel, str(self._request.url)
         kernel.trace.masker.meet(response.headers.multi_items())
-        facts = {"url": url, "status": response.status_code}
-        kernel.record(
-            "response_in", self._invocation.subject, **facts, **http_body(_content(response))
-        )
+        kernel.record("response_in", self._invocation.subject, url=url, status=response.status_code)
         self.failed()
         if self._action == "lose_reply" and self._argument is not None:
             return self._answer_with(self._argument)
@@ -129,10 +126,10 @@ class OutboundSite:
         return f"{self._name} {what}, by the fault {self._fault}"
 
 
-def _content(message: httpx.Request | httpx.Response) -> bytes | None:
+def _content(request: httpx.Request) -> bytes | None:
     """The body, if it is not streamed."""
     try:
-        return message.content
+        return request.content
     except httpx.StreamError:
         return None
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from emulator.clock import moment
 from emulator.secrets import Masker
-from emulator.trace.page import page
+from emulator.trace.page import page, section
 from emulator.trace.payloads import Payload
 from emulator.trace.timeline import Row, timeline
 from emulator.trace.written import KEPT, Json, kept, write_time, written
@@ -150,9 +150,16 @@ class Trace(Sequence[Event]):
         return "".join(lines)
 
     def to_html(self, path: str | PathLike[str]) -> None:
-        """Write a page of its own, without outside resources: one lane per subject."""
+        """Write a page of its own, without outside resources: a chart, and the timeline as text.
+
+        It has a lane for each queue, Workflow instance and invocation, and shows payloads.
+        """
         rows = list(self._rows(0, payloads=True))
         Path(path).write_bytes(page(self.start, rows).encode("utf-8"))
+
+    def to_section(self) -> str:
+        """Return the part of a page that shows the trace, for one made by `trace.page.document`."""
+        return section(self.start, list(self._rows(0, payloads=True)))
 
     def _rows(self, skipped: int, *, payloads: bool = False) -> Iterator[Row]:
         for at, kind, subject, data in map(_event, islice(self._events, skipped, None)):

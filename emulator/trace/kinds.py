@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class Kind(NamedTuple):
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
 
 _DELIVERY: Final = ("id", "attempt")
 _ATTEMPT: Final = ("step", "attempt")
-_LOST: Final = (*_DELIVERY, "type", "location")
+_LOST: Final = (*_DELIVERY, "type", "location", "cron")
 _BODY: Final = ("body",)
 _OUTPUT: Final = ("output",)
 
@@ -40,14 +40,14 @@ KINDS: Final[Mapping[str, Kind]] = {
     "log": Kind(("level", "text"), brief=("text",)),
     "finding": Kind(("code", "message"), tone="bad", brief=("code",)),
     "request_out": Kind(("method", "url"), ("key",), _BODY, brief=("method", "url")),
-    "response_in": Kind(("url", "status"), payloads=_BODY, brief=("status",)),
+    "response_in": Kind(("url", "status"), brief=("status",)),
     "send": Kind(("id", "by"), payloads=_BODY, brief=("id",)),
     "batch": Kind(("worker", "messages"), brief=("messages",)),
     "ack": Kind(_DELIVERY, tone="done", brief=_DELIVERY),
     "retry": Kind(_DELIVERY, tone="bad", brief=_DELIVERY),
     "dead_letter": Kind(_DELIVERY, tone="bad", brief=_DELIVERY),
     "dropped": Kind(_DELIVERY, tone="lost", brief=_DELIVERY),
-    # A delivery; an event that a fault dropped, by type; background work, by location.
+    # A delivery; an event that a fault dropped, by type; background work, by location; a cron run.
     "lost": Kind((), _LOST, tone="lost", brief=_LOST),
     "expired": Kind(("id",), tone="lost", brief=("id",)),
     "pause": Kind(),
@@ -99,6 +99,18 @@ def tone(kind: str, data: Mapping[str, Any]) -> str:
     if failed or "error" in data or data.get("level") in ("error", "critical"):
         return "bad"
     return usual
+
+
+def misfit(kind: str, names: Iterable[str]) -> str:
+    """Return why data of these names is not that of an event of this kind; empty if it is."""
+    known = KINDS.get(kind)
+    if known is None:
+        return f"{kind} is no kind of event"
+    given = dict.fromkeys(names)
+    allowed = (*known.keys, *known.optional, *known.payloads)
+    more = [name for name in given if name not in allowed]
+    less = [name for name in known.keys if name not in given]
+    return f"{kind} has {more} and lacks {less}" if more or less else ""
 
 
 def brief(kind: str) -> tuple[str, ...]:

@@ -33,19 +33,25 @@ _TAGS: Final[Mapping[str, str]] = {"!": "b", "x": "i"}
 
 def page(start: int, rows: Sequence[Row]) -> str:
     """Return the whole page."""
-    return document("Trace", f'<main class="page">\n<h1>Trace</h1>\n{section(start, rows)}</main>\n')
+    return document(
+        "Trace", f'<main class="page">\n<h1>Trace</h1>\n{section(start, rows)}</main>\n'
+    )
 
 
-def document(title: str, body: str, *, style: str = "") -> str:
-    """Return a page of its own around `body`, with the chart's script and style, and `style`."""
+def document(title: str, body: str, *, style: str = "", charts: bool = True) -> str:
+    """Return a page of its own around `body`, with the chart's style and `style`.
+
+    It has the script, and a policy that allows it, only where there are `charts`.
+    """
     sheet = f"\n{_asset('timeline.css')}{style}"
-    script = f"\n{_asset('timeline.js')}"
+    script = f"\n{_asset('timeline.js')}" if charts else ""
+    run = f"<script>{script}</script>\n" if charts else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_policy(script, sheet)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{sheet}</style>\n</head>\n<body>\n{body}"
-        f"<script>{script}</script>\n</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>{sheet}</style>\n</head>\n<body>\n{body}{run}"
+        "</body>\n</html>\n"
     )
 
 
@@ -56,7 +62,7 @@ def section(start: int, rows: Sequence[Row]) -> str:
     return (
         f'<section class="trace" aria-label="Trace">\n<p>{_about(start, rows)}</p>\n'
         f'<script type="application/json">{data.translate(_ESCAPED)}</script>\n'
-        f'<pre class="text">{text}\n</pre>\n</section>\n'
+        f'<pre class="text" tabindex="0">{text}\n</pre>\n</section>\n'
     )
 
 
@@ -85,8 +91,9 @@ def _asset(name: str) -> str:
 
 @cache
 def _policy(script: str, style: str) -> str:
+    allowed = f"script-src {_hash(script)}; " if script else ""
     return (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        f"default-src 'none'; {allowed}style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
         "trusted-types 'none'"
     )

@@ -688,6 +688,7 @@
     tell([]);
     width = Math.max(box.clientWidth - NAMES, 1);
     arrange_all();
+    if (!isPage) grid.style.height = `${Math.max(320, Math.min(560, height + 60))}px`;
     new ResizeObserver(resize).observe(box);
   }
 
