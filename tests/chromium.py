@@ -39,6 +39,14 @@ def launched() -> Iterator[Any]:
         browser.close()
 
 
+def obstacles(page: Any, *rules: str) -> str:
+    """What keeps people from using a page, by axe's rules of these tags; empty if nothing."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, options={"runOnly": list(rules)})
+    return str(found.generate_report()) if found.violations_count else ""
+
+
 class Tab:
     """One page of a browser, and what it did that nobody sees."""
 

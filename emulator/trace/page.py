@@ -3,8 +3,9 @@
 The page needs nothing from outside. What a payload holds is data and stays data:
 
 1. It stands in a JSON block in ASCII, with `<`, `>` and `&` escaped, so nothing can end the block.
-2. The script (timeline.js) shows it as text only; the content security policy demands that, too.
-3. The policy names the one script and the one style by their hashes; nothing else runs or loads.
+2. The script (timeline.js, text.js) shows it as text only; the policy demands that, too.
+3. The content security policy names the one script and the one style by their hashes; nothing else
+   runs or loads.
 
 The text is there without the script, for readers that run none and for paper.
 """
@@ -44,7 +45,7 @@ def document(title: str, body: str, *, style: str = "", charts: bool = True) -> 
     It has the script, and a policy that allows it, only where there are `charts`.
     """
     sheet = f"\n{_asset('timeline.css')}{style}"
-    script = f"\n{_asset('timeline.js')}" if charts else ""
+    script = _script() if charts else ""
     run = f"<script>{script}</script>\n" if charts else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -81,6 +82,12 @@ def _count(number: int, one: str, many: str = "") -> str:
 def _line(mark: str, line: str) -> str:
     tag = _TAGS.get(mark)
     return f"<{tag}>{escape(line)}</{tag}>" if tag else escape(line)
+
+
+@cache
+def _script() -> str:
+    """Return the script; its names are its own."""
+    return f"\n'use strict';\n{{\n{_asset('text.js')}{_asset('timeline.js')}}}\n"
 
 
 @cache
