@@ -6,6 +6,9 @@ or the invocation it happened to: its lane) and data. The trace is written in th
 the same bytes, in any process and on any Python (written.py says how values are written). Secrets
 are masked as a trace is written; in memory it holds what happened.
 
+kinds.py has the kinds and the data of each. What an event carries (a body, a result) is a `Payload`
+in its data, which timelines and comparisons leave out.
+
 Data is kept by reference: what is recorded must not be changed afterwards. Exceptions, and objects
 that are no canonical values, are replaced by what will be written of them, so that a trace keeps
 nothing else alive.
