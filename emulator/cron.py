@@ -64,7 +64,8 @@ class ScheduledRun(Invocation):
     """One run of a `scheduled` handler; `outcome` is None until it ended."""
 
     def __init__(self, isolate: Isolate, cron: str) -> None:
-        super().__init__(isolate, f"scheduled {cron}".rstrip())
+        about = f"scheduled {cron}".rstrip()
+        super().__init__(isolate, about, subject=isolate.kernel.numbered(about), about=about)
         self.limit = None
         self._wall_time = self.kernel.loop.kernel_at(
             self.kernel.now + _WALL_TIME, self._exceed, owner="a cron run's wall time"
@@ -170,6 +171,7 @@ class Cron:
         run.on_end, run.on_killed = run.finish, run.cut
         run.struck = struck
         if "miss" in faults:
+            self._kernel.record("lost", run.subject, cron=trigger.cron)
             run.cut()
             return run
         self._kernel.record("scheduled", run.subject, cron=trigger.cron)

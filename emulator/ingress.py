@@ -25,6 +25,7 @@ from emulator.runtime.host import WebRequest, WebResponse
 from emulator.runtime.proxies import wrap
 from emulator.runtime.sdk.request import Request
 from emulator.runtime.web.boundary import request_from_web, response_to_web
+from emulator.trace import http_body
 from emulator.values import JsException
 
 if TYPE_CHECKING:
@@ -164,11 +165,13 @@ class Ingress:
         """Start handling a request at this instant."""
         kernel, request = self._kernel, exchange.request
         path = urlsplit(request.url).path or "/"
-        subject = f"request {request.method} {path}"
+        about = f"request {request.method} {path}"
+        subject = kernel.numbered(about)
         faults = kernel.faults.meet(site_name("request", request.method, path))
         action = faults[0].action if faults else ""
         kernel.trace.masker.meet(request.headers)
-        kernel.record("request", subject, worker=worker.name, url=request.url)
+        facts = {"worker": worker.name, "url": request.url}
+        kernel.record("request", subject, **facts, **http_body(request.body))
         if action == "crash_before":
             worker.crash()
             exchange.fail(_crashed(subject, "before its handler ran"))
@@ -178,7 +181,8 @@ class Ingress:
         except WorkerLoadError as error:
             exchange.fail(error)
             return
-        invocation = Invocation(isolate, f"fetch {request.method} {path}", subject=subject)
+        event = f"fetch {request.method} {path}"
+        invocation = Invocation(isolate, event, subject=subject, about=about)
         invocation.in_request = True
         invocation.struck = bool(faults)
         invocation.on_killed = lambda: self._killed(exchange, subject)
@@ -201,7 +205,8 @@ class Ingress:
         self._open.pop(exchange, None)
         self._kernel.trace.masker.meet(response.headers)
         if not action:
-            self._kernel.record("response", invocation.subject, status=response.status)
+            carried = http_body(response.body)
+            self._kernel.record("response", invocation.subject, status=response.status, **carried)
         if action == "lose_reply":
             exchange.streaming = False  # nobody reads
         else:
@@ -271,7 +276,7 @@ class Ingress:
         invocation.log("error", text)
         shown = describe_error(error).removeprefix("pyodide.ffi.JsException: ")
         where = raised_at(error) or invocation.isolate.script.defined_at("fetch")
-        invocation.find("handler_exception", f"{invocation.subject}: {shown}", where)
+        invocation.find("handler_exception", f"{invocation.about}: {shown}", where)
         return text
 
     @staticmethod

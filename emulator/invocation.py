@@ -57,13 +57,14 @@ class Invocation(Scope):
     # A test's own calls on bindings are no fault sites.
     is_test = False
 
-    def __init__(self, isolate: Isolate, event: str, *, subject: str = "") -> None:
+    def __init__(self, isolate: Isolate, event: str, *, subject: str = "", about: str = "") -> None:
         super().__init__()
         self.isolate = isolate
         self.kernel: Kernel = isolate.kernel
         self.worker = isolate.worker.name
         self.event = event
         self.subject = subject or event
+        self.about = about or self.subject  # what findings call it: without its number
         self.space: ModuleSpace = isolate.space
         self.sender: object = object()  # who sent a request; subjects may be the same
         self.struck = False  # a fault hit it: its findings are the fault's, not the code's
@@ -323,7 +324,7 @@ class Invocation(Scope):
                 at=moment(kernel.now),
                 location=self.place(location) if location else None,
                 worker=self.worker,
-                subject=subject or self.subject,
+                subject=subject or self.about,
             )
         )
         kernel.record("finding", self.subject, code=code, message=message)

@@ -64,6 +64,7 @@ class Kernel:
         # What picks the invocation that goes on first, and by which seed.
         self._schedule: tuple[int, random.Random] | None = None
         self.pending: list[Callable[[], list[str]]] = []
+        self._numbers: dict[str, int] = {}  # of invocations, by what they are called
         self._commits: list[Callable[[], None]] = []
         self.loop.before_run = self._enter
         self.loop.after_run = self._leave
@@ -92,6 +93,14 @@ class Kernel:
     def _prepare_cuts(self) -> None:
         """Run the simulation where synchronous code can be frozen, if the plan may ask for it."""
         self.loop.synchronous_cuts = self.faults.may_cut_calls
+
+    def numbered(self, subject: str) -> str:
+        """Return a subject's own name: `request GET /` the first time, then `request GET / #2`.
+
+        Events of two invocations must not be taken for those of one.
+        """
+        number = self._numbers[subject] = self._numbers.get(subject, 0) + 1
+        return subject if number == 1 else f"{subject} #{number}"
 
     def _contended(self) -> Callable[[int], int] | None:
         """Several invocations are ready: first come, first served, unless a fault decides."""
@@ -136,6 +145,7 @@ class Kernel:
         self.random.seed(f"choices {self.seed}")
         self.surroundings.seed(self.seed)
         self.faults.reset()
+        self._numbers.clear()
         self.trace.clear()
         self.trace.masker.forget()
         self.findings.clear()

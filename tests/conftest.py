@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from textwrap import dedent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
+from emulator.kernel import Kernel
+from emulator.trace.kinds import misfit
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from _pytest.pytester import Pytester, RunResult
@@ -119,6 +122,42 @@ class Project:
                 timeout=60,
                 stdin=stdin,
             )
+
+
+# What was recorded in these tests that the table of kinds does not have.
+_MISFITS: list[str] = []
+
+
+@pytest.fixture(scope="session", autouse=True)
+def recorded_events() -> Iterator[None]:
+    """Hold what every emulator of this process records to the table of kinds."""
+    record, record_each = Kernel.record, Kernel.record_each
+
+    def check(kind: str, names: Iterable[str]) -> None:
+        problem = misfit(kind, names)
+        if problem:
+            _MISFITS.append(problem)
+
+    def checked(self: Kernel, kind: str, subject: str, **data: Any) -> None:
+        check(kind, data)
+        record(self, kind, subject, **data)
+
+    def checked_each(self: Kernel, kind: str, subject: str, names: Any, rows: Any) -> None:
+        check(kind, [name for name in names if name != "content_type"])
+        record_each(self, kind, subject, names, rows)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Kernel, "record", checked)
+        patch.setattr(Kernel, "record_each", checked_each)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def events_are_documented(recorded_events: None) -> Iterator[None]:
+    """Fail the test in which an event was recorded that docs/trace.md does not describe."""
+    yield
+    found, _MISFITS[:] = list(_MISFITS), []
+    assert found == []
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import httpx
 
 from emulator.bindings.sent import SentRequest
 from emulator.faults.sites import site_name
+from emulator.trace import http_body
 
 if TYPE_CHECKING:
     from emulator.faults import Fault
@@ -58,7 +59,8 @@ class OutboundSite:
         if key is not None:
             facts["key"] = key
         invocation = self._invocation
-        kernel.record("request_out", invocation.subject, **facts)
+        content = http_body(_content(self._request))
+        kernel.record("request_out", invocation.subject, **facts, **content)
         self._sent = SentRequest(self._site, invocation.sender, invocation.subject, self._request)
         kernel.outbound.sent.append(self._sent)
         # What the outside is told must be durable here.
@@ -133,6 +135,14 @@ class OutboundSite:
 
     def _say(self, what: str) -> str:
         return f"{self._name} {what}, by the fault {self._fault}"
+
+
+def _content(request: httpx.Request) -> bytes | None:
+    """The body, if it is not streamed."""
+    try:
+        return request.content
+    except httpx.StreamError:
+        return None
 
 
 def target_of(url: str) -> str:

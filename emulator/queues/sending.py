@@ -114,8 +114,9 @@ class Sending:
 
     def enter(self, queue: str, messages: Sequence[Outgoing], *, by: str) -> None:
         """Let messages enter a queue at this instant."""
-        sent = [(message.id, by) for message in messages]
-        self._kernel.record_each("send", f"queue {queue}", ("id", "by"), sent)
+        sent = [(message.id, by, message.body, message.content_type) for message in messages]
+        names = ("id", "by", "body", "content_type")
+        self._kernel.record_each("send", f"queue {queue}", names, sent)
         admitted, copies = self.admit(queue, messages)
         self._store(queue, admitted, copies, len(messages) - len(admitted))
 
@@ -137,6 +138,7 @@ class Sending:
                     entering = self._later(queue, entering or message, argument)
                 elif fault.action == "drop":
                     entering = None
+                    self._kernel.record("dropped", f"queue {queue}", id=message.id, attempt=0)
             if entering is not None:
                 admitted.append(entering)
         return admitted, copies

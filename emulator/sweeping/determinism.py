@@ -66,7 +66,7 @@ def _first_difference(
     """Return the number, from 1, of the first event that is not written in the same way."""
     if first is None or second is None:
         return None
-    lines = zip_longest(first.to_jsonl().splitlines(), second.to_jsonl().splitlines())
+    lines = zip_longest(first.outline().splitlines(), second.outline().splitlines())
     for index, (one, other) in enumerate(lines):
         if one != other:
             return (

@@ -54,7 +54,7 @@ def observe(
         sites=faults.sites,
         fired=faults.fired,
         sometimes=dict(emulator._sometimes),
-        digest=hashlib.sha256(trace.to_jsonl().encode()).digest() if compared else b"",
+        digest=hashlib.sha256(trace.outline().encode()).digest() if compared else b"",
         trace=trace if compared else None,
         seconds=seconds,
         text=trace.masker(text or describe_error(error)) if error is not None else "",

@@ -1,7 +1,8 @@
-"""A sweep's report as a web page.
+"""A sweep's report as a web page, with a chart of the first failing run of each cause.
 
-The page needs nothing from outside and runs no script; its content security policy forbids both,
-so that a payload can only ever be shown.
+The page is a page of `trace.page`: it needs nothing from outside, and its content security policy
+allows the chart's script only, so that a payload can only ever be shown. Without a failure it has
+no script at all.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from emulator.sweeping.text import command, head, summary
+from emulator.trace.page import document
 from emulator.trace.timeline import printable
 
 if TYPE_CHECKING:
@@ -17,28 +19,31 @@ if TYPE_CHECKING:
     from emulator.sweeping.report import SweepReport
 
 _STYLE: Final = """\
-body { font: 14px/1.4 system-ui, sans-serif; margin: 1.5rem; color: #222; background: #fff }
-h2 { font-size: 1.1rem; margin: 1.5rem 0 .3rem; color: #900 }
-.passed { color: #060 }
-.failed { color: #900 }
+body { margin: 1.5rem }
+.cause > h2 { font-size: 1.1rem; margin: 1.5rem 0 .3rem; color: var(--fault) }
+.passed { color: var(--done) }
+.failed { color: var(--fault) }
 code, pre { font: 13px/1.4 ui-monospace, monospace }
-pre { background: #f3f6fa; padding: .5rem; overflow-x: auto }
-.plan { background: #fdd; padding: .2rem .4rem; overflow-wrap: anywhere }
-.note { color: #666; white-space: pre-line }
+.cause > pre { background: var(--panel); padding: .5rem; white-space: pre-wrap }
+.cause > pre { overflow-wrap: anywhere }
+.plan { background: var(--fault-ground); padding: .2rem .4rem; overflow-wrap: anywhere }
+.note { color: var(--faint); white-space: pre-line }
 """
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(report: SweepReport) -> str:
     """Return the whole page."""
     groups = "".join(_group(cause, failures) for cause, failures in report.groups.items())
     mark = "passed" if report.passed else "failed"
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<title>Fault sweep: {mark}</title>\n<style>\n{_STYLE}</style>\n</head>\n<body>\n"
+    body = (
         f'<h1 class="{mark}">Fault sweep: {_text(head(report))}</h1>\n{groups}'
-        f'<p class="note">{_lines(summary(report))}</p>\n{_sites(report)}</body>\n</html>\n'
+        f'<p class="note">{_lines(summary(report))}</p>\n{_sites(report)}'
+    )
+    return document(
+        f"Fault sweep: {mark}",
+        body,
+        style=_STYLE,
+        charts=any(map(_has_chart, report.groups.values())),
     )
 
 
@@ -47,7 +52,7 @@ def _group(cause: str, failures: list[Failure]) -> str:
     flaky = "<p>Not reproducible: it did not fail in the same way again.</p>\n"
     place = f"<p><code>{_text(first.place)}</code></p>\n" if first.place else ""
     parts = [
-        f"<section>\n<h2>{_text(cause)}</h2>\n{place}",
+        f'<section class="cause">\n<h2>{_text(cause)}</h2>\n{place}',
         f'<p><code class="plan">{_text(command(first))}</code></p>\n',
         flaky if first.flaky else "",
         f"<pre>{_lines(first.text)}</pre>\n",
@@ -55,10 +60,14 @@ def _group(cause: str, failures: list[Failure]) -> str:
     if others:
         plans = "".join(f"<li><code>{_text(f.shown)}</code></li>\n" for f in others)
         parts.append(_folded(f"also fails under {len(others):,} more", f"<ul>\n{plans}</ul>\n"))
-    if first.trace is not None and len(first.trace):
-        timeline = f"<pre>{_lines(first.trace.render())}</pre>\n"
-        parts.append(_folded("timeline of the first plan", timeline, is_open=True))
+    if first.trace is not None and _has_chart(failures):
+        chart = first.trace.to_section()
+        parts.append(_folded("timeline of the first plan", chart, is_open=True))
     return "".join((*parts, "</section>\n"))
+
+
+def _has_chart(failures: list[Failure]) -> bool:
+    return bool(failures[0].trace)
 
 
 def _sites(report: SweepReport) -> str:

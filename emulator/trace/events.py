@@ -6,6 +6,9 @@ or the invocation it happened to: its lane) and data. The trace is written in th
 the same bytes, in any process and on any Python (written.py says how values are written). Secrets
 are masked as a trace is written; in memory it holds what happened.
 
+kinds.py has the kinds and the data of each. What an event carries (a body, a result) is a `Payload`
+in its data, which timelines and comparisons leave out.
+
 Data is kept by reference: what is recorded must not be changed afterwards. Exceptions, and objects
 that are no canonical values, are replaced by what will be written of them, so that a trace keeps
 nothing else alive.
@@ -22,7 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, overload
 
 from emulator.clock import moment
 from emulator.secrets import Masker
-from emulator.trace.page import page
+from emulator.trace.page import page, section
+from emulator.trace.payloads import Payload
 from emulator.trace.timeline import Row, timeline
 from emulator.trace.written import KEPT, Json, kept, write_time, written
 
@@ -45,7 +49,9 @@ class Event(NamedTuple):
         return moment(self.at)
 
 
-Values: TypeAlias = tuple[str | int | None, ...]
+Values: TypeAlias = tuple[str | int | bytes | None, ...]
+# The last name of rows whose `body` is serialized, by this type.
+_BODY_TYPE = "content_type"
 # Data as a dict, or as names and values.
 _Stored: TypeAlias = (
     tuple[int, str, str, dict[str, Any]] | tuple[int, str, str, tuple[str, ...], Values]
@@ -56,7 +62,10 @@ def _event(stored: _Stored) -> Event:
     if len(stored) == 4:
         return Event(*stored)
     at, kind, subject, names, row = stored
-    return Event(at, kind, subject, dict(zip(names, row, strict=True)))
+    data: dict[str, Any] = dict(zip(names, row, strict=True))
+    if names[-1] == _BODY_TYPE:
+        data["body"] = Payload(data.pop(_BODY_TYPE), data["body"])
+    return Event(at, kind, subject, data)
 
 
 class Trace(Sequence[Event]):
@@ -85,7 +94,10 @@ class Trace(Sequence[Event]):
     def record_each(
         self, at: int, kind: str, subject: str, names: tuple[str, ...], rows: Iterable[Values]
     ) -> None:
-        """Add one event for each row of data: texts, numbers and None, in the order of `names`."""
+        """Add one event for each row of data: texts, numbers and None, in the order of `names`.
+
+        A `body` in bytes comes with its `content_type`, the last of the names: both are a payload.
+        """
         # Tuples of such values are nothing to the garbage collector, a dict is.
         self._events.extend([(at, kind, subject, names, row) for row in rows])
 
@@ -122,23 +134,50 @@ class Trace(Sequence[Event]):
         `at` is `2026-01-01T00:00:00.000000Z`, always with microseconds; `data` an object whose
         values are written as `emulator.trace.written` says. The text is ASCII.
         """
+        return self._write_lines(payloads=True)
+
+    def outline(self) -> str:
+        """Return the JSON lines without payloads, by which two runs are compared."""
+        return self._write_lines(payloads=False)
+
+    def _write_lines(self, *, payloads: bool) -> str:
         lines: list[str] = []
         for at, kind, subject, data in self:
             line: dict[str, Json] = {
                 "at": write_time(at),
                 "kind": kind,
                 "subject": self.masker(subject),
-                "data": written(data, self.masker),
+                "data": written(data if payloads else _told(data), self.masker),
             }
             lines.append(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
         return "".join(lines)
 
     def to_html(self, path: str | PathLike[str]) -> None:
-        """Write a page of its own, without outside resources: one lane per subject."""
-        Path(path).write_bytes(page(self.start, list(self._rows(0))).encode("utf-8"))
+        """Write a page of its own, without outside resources: a chart, and the timeline as text.
 
-    def _rows(self, skipped: int) -> Iterator[Row]:
+        It has a lane for each queue, Workflow instance and invocation, and shows payloads.
+        """
+        rows = list(self._rows(0, payloads=True))
+        Path(path).write_bytes(page(self.start, rows).encode("utf-8"))
+
+    def to_section(self) -> str:
+        """Return the part of a page that shows the trace, for one made by `trace.page.document`."""
+        return section(self.start, list(self._rows(0, payloads=True)))
+
+    def _rows(self, skipped: int, *, payloads: bool = False) -> Iterator[Row]:
         for at, kind, subject, data in map(_event, islice(self._events, skipped, None)):
-            values = written(data, self.masker)
+            values = written(_told(data), self.masker)
+            carried = written(_carried(data), self.masker) if payloads else {}
             assert isinstance(values, dict)
-            yield Row(at - self.start, kind, self.masker(subject), values)
+            assert isinstance(carried, dict)
+            yield Row(at - self.start, kind, self.masker(subject), values, carried)
+
+
+def _told(data: dict[str, Any]) -> dict[str, Any]:
+    """Return an event's data without what it carries."""
+    return {key: value for key, value in data.items() if type(value) is not Payload}
+
+
+def _carried(data: dict[str, Any]) -> dict[str, Any]:
+    """Return what an event carries."""
+    return {key: value for key, value in data.items() if type(value) is Payload}

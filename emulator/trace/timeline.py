@@ -4,16 +4,20 @@
     +0:00:05.000  !  emails   fault    fault=batch.emails#1:lose_ack
     +0:00:05.000  x  emails   settled  outcome=lost
 
-`!` marks faults and `x` what was lost: events of that kind, or whose `outcome` or `state` it is.
+`!` marks faults and `x` what was lost, as kinds.py says.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from emulator.trace.kinds import tone
 from emulator.trace.written import Json, write_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 _MICROSECONDS: Final = 1_000_000
 _WIDEST_COLUMN: Final = 40
@@ -21,6 +25,7 @@ _LONGEST_VALUE: Final = 160
 _LONGEST_LINE: Final = 200
 _FIRST_LINES: Final = 6
 _LAST_LINES: Final = 16
+_MARKS: Final = {"fault": "!", "lost": "x"}
 
 # Shown without quotes: nothing in it can be mistaken for a number or for what follows.
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./:@#*+-]*")
@@ -32,19 +37,21 @@ _UNPRINTABLE: Final = re.compile(
 
 
 class Row(NamedTuple):
-    """An event as it is written: microseconds since the start, masked subject and data."""
+    """An event as it is written: microseconds since the start, masked subject and data.
+
+    `carried` are its payloads, which a timeline leaves out.
+    """
 
     offset: int
     kind: str
     subject: str
     data: dict[str, Json]
+    carried: dict[str, Json] = {}  # noqa: RUF012 (never changed)
 
     @property
     def mark(self) -> str:
         """`!` for a fault, `x` for what was lost, else a space."""
-        if self.kind == "fault":
-            return "!"
-        return "x" if "lost" in (self.kind, *map(self.data.get, ("outcome", "state"))) else " "
+        return _MARKS.get(tone(self.kind, self.data), " ")
 
 
 class Details(NamedTuple):
@@ -54,23 +61,27 @@ class Details(NamedTuple):
     blocks: tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def timeline(start: int, rows: list[Row], *, skipped: int = 0) -> str:
+def timeline(start: int, rows: Sequence[Row], *, skipped: int = 0) -> str:
     """Return the timeline; `skipped` is the number of earlier events that are not in `rows`."""
+    return "".join(f"{line}\n" for _, line in lines(start, rows, skipped=skipped))
+
+
+def lines(start: int, rows: Sequence[Row], *, skipped: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield the timeline's lines, each with its event's mark."""
     times = _align([row.offset for row in rows])
     subjects = [printable(row.subject) for row in rows]
     kinds = [printable(row.kind) for row in rows]
     widths = [_width(column) for column in (times, subjects, kinds)]
-    lines = [f"virtual time since {write_time(start)}"]
+    yield " ", f"virtual time since {write_time(start)}"
     if skipped:
-        lines.append(f"... {skipped:,} earlier events")
+        yield " ", f"... {skipped:,} earlier events"
     for row, time, subject, kind in zip(rows, times, subjects, kinds, strict=True):
         shown = details(row.data)
         columns = (time.rjust(widths[0]), row.mark, subject.ljust(widths[1]), kind.ljust(widths[2]))
-        lines.append("  ".join((*columns, shown.inline)).rstrip())
+        yield row.mark, "  ".join((*columns, shown.inline)).rstrip()
         for name, block in shown.blocks:
-            lines.append(f"        {name}:")
-            lines += [f"        | {line}".rstrip() for line in block]
-    return "\n".join(lines) + "\n"
+            yield row.mark, f"        {printable(name)}:"
+            yield from ((row.mark, f"        | {line}".rstrip()) for line in block)
 
 
 def write_offset(offset: int) -> str:
@@ -96,7 +107,7 @@ def details(data: dict[str, Json]) -> Details:
         if text is not None and "\n" in text.rstrip("\n"):
             blocks.append((name, _lines(text)))
         else:
-            inline.append(f"{name}={_shorten(_show(value, top=True), _LONGEST_VALUE)}")
+            inline.append(f"{printable(name)}={_shorten(_show(value, top=True), _LONGEST_VALUE)}")
     return Details(" ".join(inline), tuple(blocks))
 
 

@@ -13,6 +13,7 @@
 | datetime | `{"$date": "2026-01-01T00:00:00.000000Z"}`, without `Z` if it is naive |
 | undefined | `{"$undefined": true}` |
 | an exception | `{"$error": {"type": "ValueError", "message": "..."}}` |
+| a `Payload` | the value it stands for |
 | a value inside itself | `{"$circular": true}` |
 | a value more than 64 levels deep | `{"$deep": true}` |
 | anything else | `{"$object": "JavaScript class, or Python type"}` |
@@ -34,6 +35,7 @@ from typing import Any, Final
 
 from emulator.clock import moment
 from emulator.secrets import Masker, credential
+from emulator.trace.payloads import Payload
 from emulator.values import (
     ArrayBuffer,
     BigInt,
@@ -73,6 +75,7 @@ class Named:
 _VALUES: Final = (
     *(type(None), bool, int, float, str, bytes, bytearray, list, tuple, dict, set, frozenset),
     *(datetime, ArrayBuffer, BigInt, JsMap, JsSet, RegExp, TypedArray, Undefined, Failure, Named),
+    Payload,
 )
 # The types a trace keeps as they are; `kept` looks at everything else.
 KEPT: Final = frozenset(_VALUES)
@@ -122,6 +125,8 @@ class _Writer:
             return self._integer(int.__index__(value))
         if isinstance(value, float):
             return _float(float.__float__(value))
+        if isinstance(value, Payload):
+            return self.write(value.value)
         if isinstance(value, Mapping | JsMap | JsSet | list | tuple | set | frozenset):
             return self._container(value)
         return self._leaf(value)

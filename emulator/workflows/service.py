@@ -287,7 +287,9 @@ class Workflows:
         refused = None
         try:
             self.engine.status(workflow, id)
-            if "drop" not in actions:
+            if "drop" in actions:
+                self.kernel.record("lost", f"workflow {workflow} {id}", type=kind)
+            else:
                 self._deliver_with(faults, *event)
         except EngineError as error:
             refused = raised(self.profile, error)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.trace import stored
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 def _attempt(step: Step, _: Record) -> Facts:
     return {"attempt": step.attempts}
+
+
+def _done(step: Step, record: Record) -> Facts:
+    hidden = step.config is not None and step.config.sensitive
+    return {"attempt": step.attempts, **({} if hidden else stored("output", record[5]))}
 
 
 def _failed(step: Step, record: Record) -> Facts:
@@ -42,7 +49,7 @@ def _wait(step: Step, record: Record) -> Facts:
 _STEPS: Final[Mapping[str, tuple[str, Callable[[Step, Record], Facts]]]] = {
     "step": ("step", _attempt),
     "attempt": ("step", _attempt),
-    "success": ("step_done", _attempt),
+    "success": ("step_done", _done),
     "failure": ("step_retry", _failed),
     "failed": ("step_failed", _failed),
     "lost": ("step_lost", _attempt),
@@ -53,7 +60,6 @@ _STEPS: Final[Mapping[str, tuple[str, Callable[[Step, Record], Facts]]]] = {
     "expire": ("wait_timed_out", _nothing),
 }
 _INSTANCE: Final[Mapping[str, str]] = {
-    "create": "workflow_created",
     "begin": "workflow_run",
     "pausing": "workflow_pausing",
     "pause": "workflow_paused",
@@ -76,9 +82,15 @@ def traced(engine: Engine, record: Record) -> tuple[str, str, Facts] | None:
     if kind == "end":
         error = record[6]
         why = {} if error is None else {"error": f"{error[0]}: {error[1]}"}
-        return "workflow_ended", subject, {"status": record[4], **why}
+        return (
+            "workflow_ended",
+            subject,
+            {"status": record[4], **why, **stored("output", record[5])},
+        )
     if kind == "event":
-        return "event", subject, {"type": record[4]}
+        return "event", subject, {"type": record[4], **stored("payload", record[5])}
+    if kind == "create":
+        return "workflow_created", subject, stored("params", record[5])
     if kind in _INSTANCE:
         return _INSTANCE[kind], subject, {}
     return None

@@ -315,6 +315,11 @@ async def test_what_becomes_of_a_message(action: str, expected: Any) -> None:
         assert [(at, body, attempt) for at, body, attempt, _ in deliveries(emulator)] == expected
         ids = {record.id for record in emulator.queues["q"].deliveries if record.body == "a"}
         assert len(ids) == (0 if action == "drop" else 1)
+        (first, _) = [event.data["id"] for event in emulator.trace if event.kind == "send"]
+        dropped = [event for event in emulator.trace if event.kind == "dropped"]
+        assert [(event.subject, event.data) for event in dropped] == (
+            [("queue q", {"id": first, "attempt": 0})] if action == "drop" else []
+        )
         assert fired(emulator) == [f"message.q#1:{action}"]
         assert codes(emulator) == []
 

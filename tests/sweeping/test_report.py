@@ -325,11 +325,25 @@ def test_page_has_all_a_reader_needs(tmp_path):
         *("also fails under 1 more", "send.b#1:fail", "number=50", "send.a#1"),
     ):
         assert wanted in shown
-    assert 'http-equiv="Content-Security-Policy" content="default-src \'none\'' in text
-    assert "script" not in reader.tags
+    policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert re.fullmatch(
+        r"default-src 'none'; script-src 'sha256-\S+'; style-src 'sha256-\S+'; base-uri 'none'; .*",
+        policy[1],
+    )
+    # The data and the script; the second failure of the cause has no chart.
+    assert reader.tags.count("script") == 2
+    assert ("type", "application/json") in reader.attributes
     assert not any(
         name in ("src", "href") or name.startswith("on") for name, _ in reader.attributes
     )
+
+
+@pytest.mark.parametrize("report", [swept(World(["send.a"])), SweepReport(failures=[failure()])])
+def test_page_without_a_timeline_has_no_script(report, tmp_path):
+    reader, text = read_page(report, tmp_path)
+    assert "script" not in reader.tags
+    assert "script-src" not in text
 
 
 def test_page_of_a_passing_sweep(tmp_path):
@@ -348,6 +362,7 @@ def test_hostile_texts_are_inert_in_the_page(tmp_path):
     assert reader.tags == expected.tags
     assert reader.attributes == expected.attributes
     assert "<script>alert(1)</script>" in "".join(reader.texts)
+    assert text.count("<script>") == 1
     assert not re.search("[\x00\x1b\u202e]", text)
 
 

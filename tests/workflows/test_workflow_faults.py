@@ -672,6 +672,8 @@ async def test_an_event_from_a_worker_that_is_struck(action: str | None, profile
             assert isinstance(answer, list) == (action in ("fail", "lose_reply"))
         assert await instance.result() == EVENT[action]
         assert [one.split(":")[0] for one in fired(emulator)] == ["event.flow.go#1"] * len(fault)
+        lost = [(event.subject, event.data) for event in emulator.trace if event.kind == "lost"]
+        assert lost == ([("workflow flow x", {"type": "go"})] if action == "drop" else [])
 
 
 async def test_the_sites_of_events() -> None:
