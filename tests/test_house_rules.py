@@ -42,7 +42,17 @@ _UNORDERED = {"os.listdir", "os.scandir", "glob.glob", "iterdir", "rglob", "glob
 # Low to high; a module imports at run time only from its own layer and lower ones.
 _LAYERS = (
     ("errors", "immortal", "scope", "clock", "durations", "registry", "outer"),
-    ("location", "foreign", "secrets", "values", "trace", "logs", "findings", "background"),
+    (
+        "shell",
+        "location",
+        "foreign",
+        "secrets",
+        "values",
+        "trace",
+        "logs",
+        "findings",
+        "background",
+    ),
     (
         "compatibility",
         "config_keys",
@@ -68,7 +78,7 @@ _LAYERS = (
     ),
     ("kernel", "invocation", "isolate", "caller", "timers", "loose_ends"),
     ("bindings", "queues", "workflows", "ingress", "response_body", "cron", "client"),
-    ("durability", "platform", "checks", "testing", "emulator"),
+    ("durability", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),
     (
         *("pytest_plugin", "pytest_arguments", "pytest_report", "pytest_guard"),

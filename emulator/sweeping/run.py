@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from emulator.emulator import Config, Emulator
 from emulator.foreign import is_foreign
+from emulator.lenient_respx import lenient
 from emulator.sweeping.collection import Collections
 from emulator.sweeping.observe import observe, release
 from emulator.sweeping.search import Search
@@ -77,7 +78,8 @@ async def _run(
 ) -> Outcome:
     start = perf_counter()
     async with emulator:
-        error = await _error_of(scenario, emulator)
+        with lenient(emulator):
+            error = await _error_of(scenario, emulator)
         return observe(emulator, plan, error, seconds=perf_counter() - start)
 
 

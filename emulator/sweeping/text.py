@@ -10,10 +10,9 @@ AssertionError at tests/test_signup.py:31
 
 from __future__ import annotations
 
-import re
-import shlex
 from typing import TYPE_CHECKING, Final
 
+from emulator.shell import quoted
 from emulator.trace.timeline import printable
 
 if TYPE_CHECKING:
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 _OTHER_PLANS: Final = 5
 _TIMELINE_LINES: Final = 60
 _LISTED: Final = 5
-_PLAIN: Final = re.compile(r"[\w./:=@+,-]+", re.ASCII)
-# What a shell, or Windows' command line, reads inside double quotes.
-_SPECIAL: Final = re.compile(r'[$`"\\!%\n]')
 
 
 def render(report: SweepReport) -> str:
@@ -140,7 +136,7 @@ def command(failure: Failure) -> str:
     """Return the option that runs a test under the failing plan, as it is pasted."""
     if not failure.plan:
         return "fails without any fault"
-    return f"--emulator-faults {_quoted(failure.shown)}"
+    return f"--emulator-faults {quoted(failure.shown)}"
 
 
 def source_of(failure: Failure) -> str:
@@ -177,12 +173,6 @@ def listed(texts: Iterable[str]) -> str:
     more = len(texts) - _LISTED
     names = [*texts[:_LISTED], *([f"and {more:,} more"] if more > 0 else [])]
     return f"{len(texts):,} ({', '.join(names)})"
-
-
-def _quoted(text: str) -> str:
-    if _PLAIN.fullmatch(text):
-        return text
-    return shlex.quote(text) if _SPECIAL.search(text) else f'"{text}"'
 
 
 def _indented(text: str, width: int) -> str:
