@@ -82,7 +82,7 @@ class Platform:
             seed=seed,
             faults=faults,
             profile=profile,
-            masker=Masker(_secrets(settings)),
+            masker=Masker(secrets_of(settings)),
         )
         self.kernel.outbound = Outbound(self.kernel, outbound)
         self.queues = Queues(self.kernel, list(_queue_rules(settings, profile)))
@@ -244,8 +244,9 @@ class Platform:
             )
 
 
-def _secrets(loaded: Settings) -> dict[str, str]:
-    return {name: value for worker in loaded.workers for name, value in worker.secrets.items()}
+def secrets_of(loaded: Settings) -> list[tuple[str, str]]:
+    """Return name and value of the secrets of all Workers: what no text may show."""
+    return [secret for worker in loaded.workers for secret in worker.secrets.items()]
 
 
 def _as_given(value: Any) -> Any:
