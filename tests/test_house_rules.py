@@ -78,12 +78,13 @@ _LAYERS = (
     ),
     ("kernel", "invocation", "isolate", "caller", "timers", "loose_ends"),
     ("bindings", "queues", "workflows", "ingress", "response_body", "cron", "client"),
-    ("durability", "platform", "checks", "testing", "emulator", "lenient_respx"),
+    ("durability", "deployed", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),
     (
         *("pytest_plugin", "pytest_arguments", "pytest_report", "pytest_guard"),
         *("pytest_sweep", "pytest_sweep_run", "pytest_sweep_marker", "pytest_sweep_verdict"),
         *("pytest_sweep_memory", "pytest_sweep_progress", "pytest_sweep_shards"),
+        *("cli", "__main__"),
     ),
 )
 
