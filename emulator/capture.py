@@ -123,6 +123,11 @@ def _keeping(capture: Capture) -> Callable[[logging.Logger, logging.LogRecord], 
     return lambda logger, record: capture.handle(logger, record)
 
 
+def worker_runs() -> bool:
+    """Whether a Worker's code runs now, and not a test's or the emulator's."""
+    return _running_worker() is not None
+
+
 def _running_worker() -> Any:
     """The Worker's invocation that runs now; None for the test and the emulator itself."""
     scope = SCOPE.get()

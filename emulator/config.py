@@ -33,6 +33,7 @@ __all__ = [
     "ConfigSource",
     "ConfigWarning",
     "Consumer",
+    "Examination",
     "Limits",
     "Plan",
     "Producer",
@@ -42,6 +43,7 @@ __all__ = [
     "Settings",
     "WorkerConfig",
     "WorkflowConfig",
+    "examine",
     "find",
     "load",
 ]
@@ -78,18 +80,57 @@ def load(
     suspicious.
     """
     report = Report()
+    settings = _read(report, config, base, profile, plan, queue_settings, environment)
+    report.close()
+    assert settings is not None, "what cannot be read was reported"
+    return settings
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What a config says, what is wrong with it and what is suspicious, a line each.
+
+    `settings` have stand-ins for wrong values; they are None where a config cannot be read at all.
+    """
+
+    settings: Settings | None
+    problems: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def examine(
+    config: ConfigSource | Sequence[ConfigSource],
+    *,
+    base: Path | None = None,
+    profile: Profile = "production",
+    environment: str | None = None,
+) -> Examination:
+    """Read a config as `load` does, and return what is wrong instead of raising it."""
+    report = Report()
+    settings = _read(report, config, base, profile, "paid", None, environment)
+    return Examination(settings, tuple(report.problems), tuple(report.warnings))
+
+
+def _read(
+    report: Report,
+    config: ConfigSource | Sequence[ConfigSource],
+    base: Path | None,
+    profile: Profile,
+    plan: Plan,
+    queue_settings: Mapping[str, object] | None,
+    environment: str | None,
+) -> Settings | None:
     _check_arguments(report, profile, plan, queue_settings)
     folder = Path.cwd() if base is None else base.absolute()
     tops = list(_sections(config, folder, report))
-    report.raise_problems()
+    if report.problems:
+        return None
     queues = QueueReader(profile, plan, report)
     workflows = WorkflowReader(report)
     reader = WorkerReader(report, queues, workflows, folder, environment)
     workers = tuple(reader.worker(layers(top, environment)) for top in tops)
     workflows.check_scripts([worker.name for worker in workers])
-    settings = Settings(workers=workers, queues=queues.queues(queue_settings), plan=plan)
-    report.close()
-    return settings
+    return Settings(workers=workers, queues=queues.queues(queue_settings), plan=plan)
 
 
 def _check_arguments(report: Report, profile: object, plan: object, queue_settings: object) -> None:

@@ -39,6 +39,7 @@ _SIGNATURES = {
     "queue": "queue(self, batch, env, ctx)",
     "scheduled": "scheduled(self, controller, env, ctx)",
 }
+_RUN = "async def run(self, event, step): ..."
 
 
 class Misfit(NamedTuple):
@@ -46,7 +47,7 @@ class Misfit(NamedTuple):
 
     event: str
     message: str
-    location: Location
+    location: Location | None
 
 
 class NoEntrypoint(Exception):
@@ -269,14 +270,9 @@ def _misfit(event: str, function: Any) -> Misfit | None:
     """What is wrong with a method of a class that production calls with three arguments."""
     while not is_users(function.__code__) and hasattr(function, "__wrapped__"):
         function = function.__wrapped__  # the SDK's own wrapper takes anything
-    if _takes(function, 4):
+    text = _refusal(function, 4)
+    if text is None:
         return None
-    try:
-        _bare(function)(None, None, None, None)
-    except TypeError as error:
-        text = str(error)
-    else:
-        raise AssertionError("unreachable: the arguments do not fit")
     return Misfit(
         event,
         f"production calls `{event}` with three arguments, the last two None, which raises "
@@ -294,6 +290,36 @@ def _takes(function: FunctionType, count: int) -> bool:
     if count < least or any(name not in (function.__kwdefaults__ or ()) for name in named):
         return False
     return count <= most or bool(code.co_flags & inspect.CO_VARARGS)
+
+
+def misfit_of_run(cls: type[Any]) -> Misfit | None:
+    """What is wrong with a Workflow's `run`, which production calls with two arguments."""
+    function: Any = getattr(cls, "run", None)
+    if not callable(function):
+        text = f"the Workflow's class {cls.__name__} has no `run`; write `{_RUN}`"
+        return Misfit("run", text, None)
+    while not is_users(function.__code__) and hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    refusal = _refusal(function, 3)
+    if refusal is None:
+        return None
+    return Misfit(
+        "run",
+        f"production calls `run` of {cls.__name__} with two arguments, which raises TypeError: "
+        f"{refusal}. Write `{_RUN}`",
+        _defined_at(function),
+    )
+
+
+def _refusal(function: Any, count: int) -> str | None:
+    """The text with which a function refuses so many arguments; None if it takes them."""
+    if _takes(function, count):
+        return None
+    try:
+        _bare(function)(*[None] * count)
+    except TypeError as error:
+        return str(error)
+    raise AssertionError("unreachable: the arguments do not fit")
 
 
 def _bare(function: FunctionType) -> FunctionType:

@@ -52,6 +52,8 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
         "mock_not_reached": Code(False, "a mocked step was never reached"),
     }
 )
+# Of one place, where several findings are told as one.
+_SHOWN_MESSAGES: Final = 5
 DEFAULT_STRICT: Final = frozenset(code for code, row in CODES.items() if row.fails)
 
 
@@ -168,6 +170,33 @@ class Findings(Sequence[Finding]):
 
     def __repr__(self) -> str:
         return f"[{', '.join(map(str, self))}]"
+
+
+class Group(NamedTuple):
+    """Findings of one code at one place of the user's code, told as one."""
+
+    code: str
+    text: str
+
+
+def grouped(findings: Iterable[Finding]) -> list[Group]:
+    """Return findings told as few as can be, in the order in which the first of each came."""
+    places: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        place = finding.location or finding.message
+        places.setdefault((finding.code, place), []).append(finding)
+    return [Group(code, _tell(found)) for (code, _), found in places.items()]
+
+
+def _tell(findings: list[Finding]) -> str:
+    first, *others = findings
+    text = str(first)
+    if others:
+        text += f": {len(findings)} times, the last at {write_datetime(others[-1].at)}"
+    messages = [m for m in dict.fromkeys(other.message for other in others) if m != first.message]
+    text += "".join(f"\n    also: {message}" for message in messages[:_SHOWN_MESSAGES])
+    left_out = len(messages) - _SHOWN_MESSAGES
+    return f"{text}\n    and {left_out} more messages" if left_out > 0 else text
 
 
 def check_codes(codes: Iterable[str]) -> None:

@@ -84,6 +84,11 @@ class _Watched:
             raise
 
 
+def watched(handler: Callable[[int, FrameType | None], Any]) -> Callable[..., Any]:
+    """Return a signal handler whose exceptions no user code can swallow inside the simulation."""
+    return _Watched(handler)
+
+
 def watch_time_outs() -> None:
     """Wrap the handler of SIGALRM, if there is one; costs next to nothing if it is wrapped."""
     if _ALARM is None:

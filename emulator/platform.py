@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from emulator.bindings.outbound import Outbound
 from emulator.clock import instant, moment
 from emulator.cron import Cron
+from emulator.deployed import handler_flaws, option_flaws, own_workflows
 from emulator.durability import Durability, Product
 from emulator.durations import DAY, describe
 from emulator.findings import Finding
@@ -57,7 +58,11 @@ _PRESERVE = "workflows_preserve_non_retryable_error_message"
 
 
 class Platform:
-    """The parts of one emulator. Raises `WorkerLoadError` for code that cannot be imported."""
+    """The parts of one emulator.
+
+    Raises `WorkerLoadError` for code that cannot be imported; without `load_code` it is imported
+    when it is first needed.
+    """
 
     ingress: Ingress
     cron: Cron
@@ -74,6 +79,7 @@ class Platform:
         outbound: Literal["deny", "allow"],
         bindings: Mapping[str, Any],
         time_in_tests: bool,
+        load_code: bool = True,
     ) -> None:
         self.settings = settings = deployment.settings
         self._deployment = deployment
@@ -85,7 +91,7 @@ class Platform:
             seed=seed,
             faults=faults,
             profile=profile,
-            masker=Masker(_secrets(settings)),
+            masker=Masker(secrets_of(settings)),
         )
         self.kernel.outbound = Outbound(self.kernel, outbound)
         self.queues = Queues(self.kernel, list(_queue_rules(settings, profile)))
@@ -98,6 +104,10 @@ class Platform:
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:
             self._assemble(state)
+            if load_code:
+                for worker in self.workers.values():
+                    self._check_handlers(worker)
+                self.cron.arm(self.workers.values())
         except BaseException:
             self.close()
             raise
@@ -124,9 +134,6 @@ class Platform:
         if kernel.profile == "miniflare":
             kernel.pump.cancel_hung = self.ingress.cancel_hung
         self._durability.recover()
-        for worker in self.workers.values():
-            self._check_handlers(worker)
-        self.cron.arm(self.workers.values())
 
     def _bindings_of(self, config: WorkerConfig) -> dict[str, Any]:
         # A copy: user code may change what it gets, and others may share the settings.
@@ -137,24 +144,11 @@ class Platform:
 
     def _check_handlers(self, worker: Worker) -> None:
         """Load the code, so that what is wrong with it is told now, and look at its handlers."""
-        script = worker.script
-        consumers = worker.config.consumers
-        if consumers and not script.handles("queue"):
-            names = ", ".join(consumer.queue for consumer in consumers)
-            self._find(
-                "missing_handler",
-                f"the Worker consumes {names} but has no queue() handler; its handlers: "
-                f"{', '.join(script.handlers) or 'none'}",
-                worker.name,
-            )
-        for workflow in worker.config.workflows:
-            if workflow.script == worker.name:
-                workflow_class(worker.isolate, workflow)
-        for misfit in script.misfits():
-            place = misfit.location.relative_to(worker.folder)
-            self._find("wrong_arity", misfit.message, worker.name, place)
-        for code, message in worker.config.ignored:
-            self._find(code, message, worker.name)
+        for flaw in (*handler_flaws(worker), *option_flaws(worker)):
+            place = flaw.location.relative_to(worker.folder) if flaw.location else None
+            self._find(flaw.code, flaw.message, worker.name, place)
+        for workflow in own_workflows(worker):
+            workflow_class(worker.isolate, workflow)
 
     def _find(self, code: str, message: str, worker: str, location: str | None = None) -> None:
         now = moment(self.kernel.now)
@@ -249,8 +243,9 @@ class Platform:
             )
 
 
-def _secrets(loaded: Settings) -> dict[str, str]:
-    return {name: value for worker in loaded.workers for name, value in worker.secrets.items()}
+def secrets_of(loaded: Settings) -> list[tuple[str, str]]:
+    """Return name and value of the secrets of all Workers: what no text may show."""
+    return [secret for worker in loaded.workers for secret in worker.secrets.items()]
 
 
 def _as_given(value: Any) -> Any:

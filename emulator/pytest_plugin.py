@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import wraps
 from importlib.abc import MetaPathFinder
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
     from emulator import Emulator
     from emulator.deployment import Deployments
-    from emulator.pytest_report import Group
+    from emulator.findings import Group
     from emulator.sweeping.outcome import Plan
 
 _EMULATOR = pytest.StashKey["Emulator"]()
 _JUDGED = pytest.StashKey[bool]()
-_PATCHES = pytest.StashKey[pytest.MonkeyPatch]()
+_LENIENT = pytest.StashKey[ExitStack]()
 _EPOCH = pytest.StashKey[float]()
 _SECTION = "workers-emulator"
 SWEEP_SECTION = "fault sweep"
@@ -226,6 +227,7 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
     `@pytest.mark.emulator(...)` overrides the constructor's arguments.
     """
     from emulator import pytest_arguments
+    from emulator.lenient_respx import lenient
 
     run = request.node.stash.get(RUN, None)
     with pytest_arguments.make(request, run) as instance:
@@ -233,30 +235,10 @@ def emulator(request: pytest.FixtureRequest) -> Iterator[Emulator]:
             run.start(instance)
         request.node.stash[_EMULATOR] = instance
         request.node.stash[_JUDGED] = False
-        _relax_respx(request.node, instance)
+        # To the end of the teardown: that is when `respx_mock` stops.
+        request.node.stash[_LENIENT] = stack = ExitStack()
+        stack.enter_context(lenient(instance))
         yield instance
-
-
-def _relax_respx(item: pytest.Item, emulator: Emulator) -> None:
-    """Do not enforce `assert_all_called` in a run under a plan: a fault may be why no call came.
-
-    Routers are asked when they stop, in the test or at its teardown, and have an argument for not
-    being strict then. `respx_mock.assert_all_called()` in a test's own code stays an assertion.
-    """
-    router: Any = sys.modules.get("respx.router")
-    if router is None:
-        return
-    stop = router.MockRouter.stop
-
-    @wraps(stop)
-    def stop_quietly(
-        self: Any, clear: bool = True, reset: bool = True, quiet: bool = False
-    ) -> None:
-        faults = emulator.faults
-        stop(self, clear=clear, reset=reset, quiet=quiet or bool(faults.plan or faults.fired))
-
-    item.stash[_PATCHES] = patches = pytest.MonkeyPatch()
-    patches.setattr(router.MockRouter, "stop", stop_quietly)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -264,9 +246,9 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     try:
         yield
     finally:
-        patches = item.stash.get(_PATCHES, None)
-        if patches is not None:
-            patches.undo()
+        stack = item.stash.get(_LENIENT, None)
+        if stack is not None:
+            stack.close()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -343,7 +325,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 def _judge(item: pytest.Item, emulator: Emulator) -> str | None:
     """Return the text with which the findings fail the test, if they do; warn of the others."""
-    from emulator.pytest_report import failure, grouped
+    from emulator.findings import grouped
+    from emulator.pytest_report import failure
 
     strict = item.config.getini("emulator_strict")
     codes = None if strict is None else frozenset(strict)

@@ -10,55 +10,24 @@ of equal faults on one occurrence one strikes.)
 from __future__ import annotations
 
 import os
-import re
-import shlex
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from emulator.faults import format_plan, parse_plan
+from emulator.findings import grouped
 from emulator.pytest_arguments import marked
 from emulator.pytest_sweep_shards import whole_id
-from emulator.trace.written import write_datetime
+from emulator.shell import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import pytest
 
-    from emulator import Emulator, Finding
+    from emulator import Emulator
+    from emulator.findings import Group
 
 # More of the timeline than this hides the failure; `emulator.trace.render()` has it all.
 _SHOWN_EVENTS = 200
-_SHOWN_MESSAGES = 5
-_PLAIN = re.compile(r"[\w./:=@+,-]+", re.ASCII)
-# What a shell, or Windows' command line, reads inside double quotes.
-_SPECIAL = re.compile(r'[$`"\\!%\n]')
-
-
-class Group(NamedTuple):
-    """Findings of one code at one place of the user's code, told as one."""
-
-    code: str
-    text: str
-
-
-def grouped(findings: Iterable[Finding]) -> list[Group]:
-    """Return findings told as few as can be, in the order in which the first of each came."""
-    places: dict[tuple[str, str], list[Finding]] = {}
-    for finding in findings:
-        place = finding.location or finding.message
-        places.setdefault((finding.code, place), []).append(finding)
-    return [Group(code, _tell(found)) for (code, _), found in places.items()]
-
-
-def _tell(findings: list[Finding]) -> str:
-    first, *others = findings
-    text = str(first)
-    if others:
-        text += f": {len(findings)} times, the last at {write_datetime(others[-1].at)}"
-    messages = [m for m in dict.fromkeys(other.message for other in others) if m != first.message]
-    text += "".join(f"\n    also: {message}" for message in messages[:_SHOWN_MESSAGES])
-    left_out = len(messages) - _SHOWN_MESSAGES
-    return f"{text}\n    and {left_out} more messages" if left_out > 0 else text
 
 
 def failure(strict: list[Group], warnings: list[Group]) -> str:
@@ -108,9 +77,9 @@ def describe(item: pytest.Item, emulator: Emulator, *, findings: bool) -> str:
 
 def reproduction(item: pytest.Item, plan: str) -> str:
     """Return the line that runs a test again under a plan."""
-    parts = ["pytest", _quoted(_node(item))]
+    parts = ["pytest", quoted(_node(item))]
     if plan:
-        parts.append(f"--emulator-faults {_quoted(plan)}")
+        parts.append(f"--emulator-faults {quoted(plan)}")
     seed = item.config.getoption("--emulator-seed")
     if seed is not None and seed != marked(item).get("seed", 0):
         parts.append(f"--emulator-seed {seed}")
@@ -122,7 +91,7 @@ def _reproduction(item: pytest.Item, emulator: Emulator) -> Iterator[str]:
     yield reproduction(item, format_plan(given))
     own = [fault for fault in dict.fromkeys(emulator.faults.plan) if fault not in given]
     if own:
-        plan = _quoted(emulator.trace.masker(format_plan(own)))
+        plan = quoted(emulator.trace.masker(format_plan(own)))
         yield f"The test plans its faults itself; for other tests: --emulator-faults {plan}"
 
 
@@ -134,9 +103,3 @@ def _node(item: pytest.Item) -> str:
     if start == item.config.rootpath:
         return nodeid
     return os.path.relpath(item.path, start).replace(os.sep, "/") + separator + name
-
-
-def _quoted(text: str) -> str:
-    if _PLAIN.fullmatch(text):
-        return text
-    return shlex.quote(text) if _SPECIAL.search(text) else f'"{text}"'

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 _MOST_LINES = 20
 _CLEAN_FAILS = "The test fails without any fault, so no fault was tried."
 _WIDER = 'Drop the marker, or let it try more: classes="all", less in `only` and `skip`.'
-_SITES_SHOWN = 10
 
 
 @dataclass(slots=True)
@@ -48,7 +47,9 @@ class Verdict:
         if self.failure is not None:
             return str(self.failure) if self.plan else self.failure.text
         if self.report.unmatched:
-            return _unmatched(self.report)
+            from emulator.sweeping.text import unmatched
+
+            return unmatched(self.report, "of the marker", "this test")
         if self.report.empty:
             return f"{self.report.summary()}. {_WIDER}"
         return "" if self.report.complete else "the sweep was stopped before its end"
@@ -83,16 +84,6 @@ class Verdict:
         if skipped:
             return bool(self.wrong) and not self.skipped
         return self.differs  # then its own error says little
-
-
-def _unmatched(report: SweepReport) -> str:
-    met = list(dict.fromkeys(site.name for site in report.sites))
-    more = len(met) - _SITES_SHOWN
-    shown = ", ".join(met[:_SITES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-    return (
-        f"{', '.join(report.unmatched)} of the marker means no site and no fault of this test, "
-        f"which meets {shown or 'none'}. Correct it or leave it out."
-    )
 
 
 VERDICT = pytest.StashKey[Verdict]()

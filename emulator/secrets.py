@@ -24,11 +24,12 @@ import base64
 import html
 import json
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, quote_plus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
 _SHORTEST: Final = 4
 _SHORTEST_BASE64: Final = 8
@@ -58,16 +59,18 @@ _HEADER_IN_TEXT: Final = re.compile(
 class Masker:
     """Replaces the given secret values, and credentials in headers, by their names.
 
+    Several values may have one name: two Workers each have an `API_KEY` of their own.
+
     >>> Masker({"API_KEY": "k-12345"})("GET /?key=k-12345")
     'GET /?key=[secret API_KEY]'
     """
 
     __slots__ = ("_forms", "_given", "_met", "_shortest")
 
-    def __init__(self, values: Mapping[str, str] | None = None) -> None:
+    def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
         self._met: dict[tuple[str, str], None] = {}
         forms: dict[str, _Form] = {}
-        for name, value in (values or {}).items():
+        for name, value in values.items() if isinstance(values, Mapping) else values:
             if len(value) < _SHORTEST or value.lower() in _WORDS:
                 continue
             for form in (*_plain_forms(value), *_base64_forms(value)):

@@ -43,6 +43,7 @@ _UNORDERED = {"os.listdir", "os.scandir", "glob.glob", "iterdir", "rglob", "glob
 _LAYERS = (
     ("errors", "immortal", "scope", "clock", "durations", "registry", "outer"),
     (
+        "shell",
         "location",
         "foreign",
         "remains",
@@ -78,12 +79,13 @@ _LAYERS = (
     ),
     ("kernel", "deployment", "invocation", "isolate", "caller", "timers", "loose_ends"),
     ("bindings", "queues", "workflows", "ingress", "response_body", "cron", "client"),
-    ("durability", "platform", "checks", "testing", "emulator"),
+    ("durability", "deployed", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),
     (
         *("pytest_plugin", "pytest_arguments", "pytest_report", "pytest_guard"),
         *("pytest_sweep", "pytest_sweep_run", "pytest_sweep_marker", "pytest_sweep_verdict"),
         *("pytest_sweep_memory", "pytest_sweep_progress", "pytest_sweep_shards"),
+        *("cli", "__main__"),
     ),
 )
 

@@ -217,3 +217,9 @@ def test_value_never_leaves(value: str, before: str, after: str):
 
 def test_examples_in_the_docstrings_hold():
     assert doctest.testmod(emulator.secrets).failed == 0
+
+
+def test_several_secrets_may_have_one_name():
+    """Two Workers each have an `API_KEY` of their own."""
+    masker = Masker([("API_KEY", "sk-of-the-first"), ("API_KEY", "sk-of-the-second")])
+    assert masker("sk-of-the-first sk-of-the-second") == "[secret API_KEY] [secret API_KEY]"

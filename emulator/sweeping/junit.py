@@ -18,7 +18,7 @@ _IMPOSSIBLE: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 
 def suite(report: SweepReport) -> str:
     """Return the whole document."""
-    cases = [_case(cause, failures) for cause, failures in report.groups.items()]
+    cases = [_case(report, cause, failures) for cause, failures in report.groups.items()]
     failed = len(cases) + (not report.passed)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -35,9 +35,9 @@ def _whole(report: SweepReport) -> str:
     return f'<testcase classname="sweep" name="sweep">{failure}{output}</testcase>\n'
 
 
-def _case(cause: str, failures: list[Failure]) -> str:
+def _case(report: SweepReport, cause: str, failures: list[Failure]) -> str:
     first, *others = failures
-    lines = [first.place, command(first), first.text]
+    lines = [first.place, command(report, first), first.text]
     if first.flaky:
         lines.append("not reproducible: it did not fail in the same way when it was run again")
     lines += ["also fails under:", *also(others)] if others else []

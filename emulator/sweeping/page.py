@@ -33,7 +33,7 @@ code, pre { font: 13px/1.4 ui-monospace, monospace }
 
 def page(report: SweepReport) -> str:
     """Return the whole page."""
-    groups = "".join(_group(cause, failures) for cause, failures in report.groups.items())
+    groups = "".join(_group(report, cause, failures) for cause, failures in report.groups.items())
     mark = "passed" if report.passed else "failed"
     body = (
         f'<h1 class="{mark}">Fault sweep: {_text(head(report))}</h1>\n{groups}'
@@ -47,13 +47,13 @@ def page(report: SweepReport) -> str:
     )
 
 
-def _group(cause: str, failures: list[Failure]) -> str:
+def _group(report: SweepReport, cause: str, failures: list[Failure]) -> str:
     first, *others = failures
     flaky = "<p>Not reproducible: it did not fail in the same way again.</p>\n"
     place = f"<p><code>{_text(first.place)}</code></p>\n" if first.place else ""
     parts = [
         f'<section class="cause">\n<h2>{_text(cause)}</h2>\n{place}',
-        f'<p><code class="plan">{_text(command(first))}</code></p>\n',
+        f'<p><code class="plan">{_text(command(report, first))}</code></p>\n',
         flaky if first.flaky else "",
         f"<pre>{_lines(first.text)}</pre>\n",
     ]

@@ -31,7 +31,8 @@ class SweepReport:
     The other members are for reports: `tried` and `cut` count plans by their number of faults,
     those that were run and those that the limit cut off; `candidates` are the single faults to try,
     `left_out` those that `only` and `skip` leave out; `gone` are plans that failed before and whose
-    sites the clean run does not meet any more; `masker` masks secrets in a site's name.
+    sites the clean run does not meet any more; `masker` masks secrets in a site's name; `paste` is
+    what a failing plan is an argument of.
     """
 
     runs: int = 0
@@ -57,6 +58,7 @@ class SweepReport:
     shard: tuple[int, int] = (0, 1)
     seconds: float = 0.0
     masker: Callable[[str], str] = field(default=str, repr=False, compare=False)
+    paste: str = "--emulator-faults"
 
     @property
     def groups(self) -> dict[Cause, list[Failure]]:
@@ -69,7 +71,7 @@ class SweepReport:
     @property
     def empty(self) -> bool:
         """Whether there was nothing to sweep: no site, or none after `only`, `skip`, `classes`."""
-        return not self.candidates and not self.failures
+        return self.complete and not self.candidates and not self.failures
 
     @property
     def passed(self) -> bool:

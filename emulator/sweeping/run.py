@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from emulator.deployment import ARGUMENTS, Deployments
 from emulator.emulator import Config, Emulator
 from emulator.foreign import is_foreign
+from emulator.lenient_respx import lenient
 from emulator.sweeping.collection import Collections
 from emulator.sweeping.observe import observe, release
 from emulator.sweeping.search import Search
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from emulator.sweeping.outcome import Outcome, Plan
     from emulator.sweeping.report import SweepReport
 
-_REFUSED: Final = {
+# Arguments of `Emulator` that a sweep does not take, and why.
+REFUSED: Final = {
     "faults": "the sweep plans the faults; a scenario may add its own with emulator.faults.add()",
     "state": "each run starts with nothing stored",
 }
@@ -83,7 +85,8 @@ async def _run(
 ) -> Outcome:
     start = perf_counter()
     async with emulator:
-        error = await _error_of(scenario, emulator)
+        with lenient(emulator):
+            error = await _error_of(scenario, emulator)
         return observe(emulator, plan, error, seconds=perf_counter() - start)
 
 
@@ -115,14 +118,19 @@ def _is_from_outside(error: BaseException) -> bool:
     return is_foreign(error)
 
 
-def _check(scenario: object, arguments: dict[str, Any]) -> None:
+def is_coroutine_function(scenario: object) -> bool:
+    """Whether this is a coroutine function, or an object that is called like one."""
     call = getattr(type(scenario), "__call__", None)  # noqa: B004 - what it is, not whether
-    if not (inspect.iscoroutinefunction(scenario) or inspect.iscoroutinefunction(call)):
+    return inspect.iscoroutinefunction(scenario) or inspect.iscoroutinefunction(call)
+
+
+def _check(scenario: object, arguments: dict[str, Any]) -> None:
+    if not is_coroutine_function(scenario):
         raise TypeError(
             f"a scenario is a coroutine function that takes the emulator, not {scenario!r}; "
             "write `async def scenario(emulator): ...`"
         )
-    for name, why in _REFUSED.items():
+    for name, why in REFUSED.items():
         if name in arguments:
             raise TypeError(f"sweep() takes no {name}: {why}")
     names = dict.fromkeys((*_names(sweep), *_names(Emulator)))

@@ -10,10 +10,9 @@ AssertionError at tests/test_signup.py:31
 
 from __future__ import annotations
 
-import re
-import shlex
 from typing import TYPE_CHECKING, Final
 
+from emulator.shell import quoted
 from emulator.trace.timeline import printable
 
 if TYPE_CHECKING:
@@ -25,16 +24,14 @@ if TYPE_CHECKING:
 _OTHER_PLANS: Final = 5
 _TIMELINE_LINES: Final = 60
 _LISTED: Final = 5
-_PLAIN: Final = re.compile(r"[\w./:=@+,-]+", re.ASCII)
-# What a shell, or Windows' command line, reads inside double quotes.
-_SPECIAL: Final = re.compile(r'[$`"\\!%\n]')
+_SITES_SHOWN: Final = 10
 
 
 def render(report: SweepReport) -> str:
     """Return the whole report."""
-    groups = ("\n".join(_group(failures)) for failures in report.groups.values())
+    groups = ("\n".join(_group(report, failures)) for failures in report.groups.values())
     parts = (head(report), *groups, summary(report))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
 
 
 def head(report: SweepReport) -> str:
@@ -119,12 +116,23 @@ def _left_out(report: SweepReport) -> Iterator[str]:
         yield f"met nothing: {', '.join(report.unmatched)}"
 
 
-def _group(failures: list[Failure]) -> Iterator[str]:
+def unmatched(report: SweepReport, where: str, whose: str) -> str:
+    """Return what is wrong with patterns that mean nothing, at `where`, of what met the sites."""
+    met = list(dict.fromkeys(site.name for site in report.sites))
+    more = len(met) - _SITES_SHOWN
+    shown = ", ".join(met[:_SITES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"{', '.join(report.unmatched)} {where} means no site and no fault of {whose}, "
+        f"which meets {shown or 'none'}. Correct it or leave it out."
+    )
+
+
+def _group(report: SweepReport, failures: list[Failure]) -> Iterator[str]:
     first, *others = failures
     yield printable(first.cause)
     if source := source_of(first):
         yield _indented(source, 4)
-    yield _indented(command(first), 2)
+    yield _indented(command(report, first), 2)
     if first.flaky:
         yield "  not reproducible: it did not fail in the same way when it was run again"
     if first.text:
@@ -145,11 +153,11 @@ def also(failures: list[Failure]) -> Iterator[str]:
         yield f"and {len(failures) - _OTHER_PLANS:,} more"
 
 
-def command(failure: Failure) -> str:
-    """Return the option that runs a test under the failing plan, as it is pasted."""
+def command(report: SweepReport, failure: Failure) -> str:
+    """Return what runs the scenario under the failing plan, as it is pasted."""
     if not failure.plan:
         return "fails without any fault"
-    return f"--emulator-faults {_quoted(failure.shown)}"
+    return f"{report.paste} {quoted(failure.shown)}"
 
 
 def source_of(failure: Failure) -> str:
@@ -186,12 +194,6 @@ def listed(texts: Iterable[str]) -> str:
     more = len(texts) - _LISTED
     names = [*texts[:_LISTED], *([f"and {more:,} more"] if more > 0 else [])]
     return f"{len(texts):,} ({', '.join(names)})"
-
-
-def _quoted(text: str) -> str:
-    if _PLAIN.fullmatch(text):
-        return text
-    return shlex.quote(text) if _SPECIAL.search(text) else f'"{text}"'
 
 
 def _indented(text: str, width: int) -> str:

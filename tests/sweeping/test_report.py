@@ -454,3 +454,25 @@ def test_very_many_failures_do_not_all_keep_their_error_and_trace():
     ]
     assert all(each.text.startswith("AssertionError: broken by") for each in failures)
     assert not any(each.flaky for each in failures)
+
+
+def test_a_sweep_that_was_stopped_before_it_knew_of_sites_is_not_called_empty():
+    report = Search().report()
+    assert not report.empty
+    assert report.render() == "0 runs: no failure so far\n\nthe sweep was not finished\n"
+
+
+def test_what_a_plan_is_pasted_after_is_in_each_form(tmp_path: Path):
+    report = replace(swept(World(["send.a"], bugs=[CRASH])), paste="run it --faults")
+    report.to_html(tmp_path / "s.html")
+    report.to_junit(tmp_path / "s.xml")
+    assert f'run it --faults "{CRASH}"' in report.render()
+    assert "run it --faults " in (tmp_path / "s.html").read_text("utf-8")
+    assert "run it --faults " in (tmp_path / "s.xml").read_text("utf-8")
+    assert "--emulator-faults" not in report.render()
+
+
+def test_a_clean_run_that_fails_leaves_no_empty_lines_at_the_end():
+    failed = failure(plan=(), shown="", replayed=True)
+    report = SweepReport(runs=2, failures=[failed], replayed=1)
+    assert report.render().endswith("  fails without any fault\n  AssertionError: no\n")

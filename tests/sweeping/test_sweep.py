@@ -13,9 +13,18 @@ from typing import Any
 import httpx
 import pytest
 import respx
-from workers import Response, WorkerEntrypoint
+from workers import Response, WorkerEntrypoint, fetch
 
-from emulator import ConfigError, Emulator, Fault, PlanError, SweepReport, sweep
+from emulator import (
+    ConfigError,
+    Emulator,
+    Fault,
+    PlanError,
+    ReplyLost,
+    SweepReport,
+    WorkerCrashed,
+    sweep,
+)
 from emulator.sweeping.observe import observe
 from emulator.sweeping.outcome import FindingsError, Outcome
 
@@ -133,6 +142,40 @@ def test_key_in_memory_needs_a_repetition_and_a_loss_of_memory(tmp_path):
     report = asyncio.run(sweep(forgetful, config, depth=2, **options))
     assert plans(report) == ["batch.emails#1:lose_ack; batch.emails#2:crash_before"]
     assert report.tried[2] > 10
+
+
+class Caller(Naive):
+    async def queue(self, batch, env, ctx):
+        for message in batch.messages:
+            await fetch("https://mail.example/send", method="POST", headers={"key": message.id})
+
+
+async def told_to_call(emulator: Emulator) -> None:
+    """Uses a router that asks at its end whether all routes were called."""
+    with respx.mock() as router:
+        router.post("https://mail.example/send").respond(202)
+        try:
+            await emulator.fetch("/", method="POST")
+        except (WorkerCrashed, ReplyLost):
+            return
+        await emulator.settle()
+
+
+async def forgets_to_call(emulator: Emulator) -> None:
+    with respx.mock() as router:
+        router.post("https://mail.example/send").respond(202)
+
+
+def test_respx_asks_for_all_calls_only_in_the_clean_run():
+    stop = respx.router.MockRouter.stop
+    report = run(told_to_call, Caller, classes="all")
+    assert report.passed, report.render()
+    assert report.tried[1] > 10
+
+    report = run(forgets_to_call, Caller)
+    assert plans(report) == [""]
+    assert "some routes were not called" in report.failures[0].text
+    assert respx.router.MockRouter.stop is stop
 
 
 WORKFLOW = {
