@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from emulator.bindings.outbound import Outbound
 from emulator.clock import instant, moment
 from emulator.cron import Cron
-from emulator.deployed import handler_flaws, option_flaws, own_workflows
 from emulator.durability import Durability, Product
 from emulator.durations import DAY, describe
 from emulator.findings import Finding
+from emulator.flaws import handler_flaws, option_flaws, own_workflows
 from emulator.ingress import Ingress
 from emulator.isolate import Worker, pending_calls
 from emulator.kernel import Kernel, Profile

@@ -79,7 +79,7 @@ _LAYERS = (
     ),
     ("kernel", "deployment", "invocation", "isolate", "caller", "timers", "loose_ends"),
     ("bindings", "queues", "workflows", "ingress", "response_body", "cron", "client"),
-    ("durability", "deployed", "platform", "checks", "testing", "emulator", "lenient_respx"),
+    ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),
     (
         *("pytest_plugin", "pytest_arguments", "pytest_report", "pytest_guard"),

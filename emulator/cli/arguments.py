@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from emulator import dotenv
 from emulator.cli.interrupts import preparing
 from emulator.cli.refusal import Refusal, explained
+from emulator.deployment import ARGUMENTS as DEPLOYED_BY
+from emulator.deployment import Deployments
 from emulator.emulator import Emulator
 from emulator.errors import ConfigError, PlanError, StateError, WorkerLoadError
 from emulator.faults import Fault, Faults, parse_plan
@@ -60,14 +62,19 @@ def read_plan(texts: Iterable[str]) -> tuple[Fault, ...]:
         raise Refusal(f"--faults: {error}") from None
 
 
-def make(arguments: Mapping[str, Any], timeout: float | None) -> Emulator:
+def make(
+    arguments: Mapping[str, Any], timeout: float | None, deployments: Deployments | None = None
+) -> Emulator:
     """Make an emulator; raises `Refusal` for what the user did wrong, with the user's lines.
 
-    `timeout` is the real time, in seconds, that importing the Workers may take.
+    `timeout` is the real time, in seconds, that importing the Workers may take; what is read of
+    config and code is kept in `deployments`.
     """
+    deployments = deployments or Deployments()
+    read = {name: arguments[name] for name in DEPLOYED_BY if name in arguments}
     try:
         with preparing(timeout):
-            return Emulator(**arguments)
+            return Emulator(**{**arguments, "config": deployments.get(arguments["config"], **read)})
     except (ConfigError, PlanError, StateError, WorkerLoadError) as error:
         raise Refusal(explained(error)) from None
     except (TypeError, ValueError) as error:

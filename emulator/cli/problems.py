@@ -11,22 +11,23 @@ from typing import TYPE_CHECKING
 
 from emulator.cli.refusal import explained
 from emulator.config import examine
-from emulator.deployed import (
+from emulator.deployment import Deployment
+from emulator.emulator import START
+from emulator.errors import WorkerLoadError
+from emulator.flaws import (
     binding_flaws,
     cron_flaws,
     handler_flaws,
     option_flaws,
     workflow_flaws,
 )
-from emulator.emulator import START
-from emulator.errors import WorkerLoadError
 from emulator.platform import Platform, secrets_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from emulator.config import Settings
-    from emulator.deployed import Flaw
+    from emulator.flaws import Flaw
     from emulator.isolate import Worker
     from emulator.kernel import Profile
 
@@ -87,7 +88,7 @@ def _look_at_code(
     verdict: Verdict, settings: Settings, profile: Profile, stand_ins: Collection[str]
 ) -> None:
     platform = Platform(
-        settings,
+        Deployment(settings),
         start=START,
         seed=0,
         faults=(),

@@ -21,6 +21,7 @@ from emulator.cli.refusal import Refusal
 from emulator.cli.scenario import ARGUMENTS, load
 from emulator.cli.streams import Gate
 from emulator.cli.terminal import say
+from emulator.deployment import Deployments
 from emulator.errors import PlanError
 from emulator.sweeping.collection import Collections
 from emulator.sweeping.observe import observe, release
@@ -31,6 +32,7 @@ from emulator.sweeping.text import unmatched
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from emulator import Emulator
     from emulator.cli.scenario import Scenario, ScenarioFile
     from emulator.sweeping.outcome import Outcome, Plan
     from emulator.sweeping.report import SweepReport
@@ -173,14 +175,19 @@ def _sweep(
     show: Callable[[Search], None],
 ) -> BaseException | None:
     """Sweep to the end; return what ended it before, `KeyboardInterrupt` or a `Refusal`."""
+    deployments = Deployments()
     with Collections() as collections:
         try:
             while (plan := search.next()) is not None:
-                outcome = _run(scenario, with_plan(arguments, plan), plan, timeout)
+                given = with_plan(arguments, plan)
+                with make(given, timeout, deployments) as emulator:
+                    outcome = _run(scenario, emulator, plan, timeout)
+                pinned = emulator._kernel.loop.pinned
+                del emulator
                 release(outcome.error)
                 search.tell(plan, outcome)
                 del outcome
-                collections.between()
+                collections.between(pinned)
                 show(search)
         except KeyboardInterrupt as interrupt:
             return interrupt
@@ -191,10 +198,7 @@ def _sweep(
     return None
 
 
-def _run(
-    scenario: Scenario, arguments: Mapping[str, Any], plan: Plan, timeout: float | None
-) -> Outcome:
+def _run(scenario: Scenario, emulator: Emulator, plan: Plan, timeout: float | None) -> Outcome:
     start = perf_counter()
-    with make(arguments, timeout) as emulator:
-        error = perform(scenario, emulator, timeout=timeout)
-        return observe(emulator, plan, error, seconds=perf_counter() - start)
+    error = perform(scenario, emulator, timeout=timeout)
+    return observe(emulator, plan, error, seconds=perf_counter() - start)

@@ -134,7 +134,7 @@ def _check(scenario: object, arguments: dict[str, Any]) -> None:
         if name in arguments:
             raise TypeError(f"sweep() takes no {name}: {why}")
     names = dict.fromkeys((*_names(sweep), *_names(Emulator)))
-    allowed = [name for name in names if name not in ("scenario", "base", *_REFUSED)]
+    allowed = [name for name in names if name not in ("scenario", "base", *REFUSED)]
     for name in arguments:
         if name not in allowed:
             close = get_close_matches(name, allowed, n=1)
