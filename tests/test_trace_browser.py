@@ -71,6 +71,8 @@ async def scenario(emulator: Emulator) -> None:
         await emulator.fetch("/")
         await emulator.settle()
     assert len([event for event in emulator.trace if event.kind == "send"]) == 2
+    (instance,) = emulator.workflows["flow"].instances
+    assert instance.steps[0].attempts == 1  # another cause
 
 
 async def write_pages(folder: Path) -> None:

@@ -148,7 +148,7 @@ def test_ctrl_c_in_a_sweep_prints_what_was_found(cli: Cli) -> None:
     assert code == 130
     assert "3 runs: 1 failure of 1 cause\n" in out
     assert "message.emails#1:duplicate" in out
-    assert out.endswith("the sweep was not finished\n")
+    assert out.endswith("; the sweep was not finished\nnot tried: 7 request faults\n")
     assert err.endswith("interrupted\n")
     value = json.loads((cli.path / "s.json").read_text())
     assert (value["complete"], value["passed"]) == (False, False)

@@ -24,7 +24,7 @@ def test_a_naive_consumer_is_found_and_the_plan_can_be_pasted(cli: Cli) -> None:
         "  AssertionError: assert 2 == 1\n"
         "  also fails under:\n"
     )
-    assert result.stdout.endswith("(depth=2 tries them)\n")
+    assert result.stdout.endswith("(depth=2 tries them)\nnot tried: 7 request faults\n")
     assert result.stderr == ""
     line = result.stdout.splitlines()[4].strip()
     assert "AssertionError: assert 2 == 1" in cli(*shlex.split(line)[1:], code=1).stdout

@@ -475,4 +475,5 @@ def test_what_a_plan_is_pasted_after_is_in_each_form(tmp_path: Path):
 def test_a_clean_run_that_fails_leaves_no_empty_lines_at_the_end():
     failed = failure(plan=(), shown="", replayed=True)
     report = SweepReport(runs=2, failures=[failed], replayed=1)
-    assert report.render().endswith("  fails without any fault\n  AssertionError: no\n")
+    assert "  AssertionError: no\n\nno fault was tried" in report.render()
+    assert report.render().endswith(" each time\n")
