@@ -640,13 +640,13 @@ def test_report_of_a_sweep_has_a_chart_for_each_cause(tab: Callable[..., Tab], p
     page = tab().open(pages / "sweep.html")
     plans = page.locator(".plan").all_inner_texts()
     assert plans == [
-        f'--emulator-faults "step.flow.charge#1:{action}"' for action in ("crash_before", "timeout")
+        f'--emulator-faults "step.flow.charge#1:{action}"' for action in ("fail", "timeout")
     ]
     charts = page.locator(".cause section.trace.live")
     assert charts.count() == 2
     ids = page.eval_on_selector_all("[id]", "all => all.map(e => e.id)")
     assert len(ids) == len(set(ids)) > 20
-    for number, action in enumerate(("crash_before", "timeout")):
+    for number, action in enumerate(("fail", "timeout")):
         chart = charts.nth(number)
         (fault,) = chart.locator(".mark.fault").all_inner_texts()
         assert fault == f"step.flow.charge#1:{action}"
