@@ -257,8 +257,15 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     try:
         return (yield)
     finally:
-        if _EMULATOR in item.stash:
-            del item.stash[_EMULATOR]
+        forget(item)
+
+
+def forget(item: pytest.Item) -> None:
+    """Take off an item what leads to the emulator of its latest run."""
+    keys: tuple[pytest.StashKey[Any], ...] = (_EMULATOR, _PATCHES)
+    for key in keys:
+        if key in item.stash:
+            del item.stash[key]
 
 
 @pytest.hookimpl

@@ -19,7 +19,7 @@ from unittest import SkipTest
 
 import pytest
 
-from emulator.pytest_plugin import RUN, Run
+from emulator.pytest_plugin import RUN, Run, forget
 from emulator.pytest_sweep_marker import CannotSweep
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Repeater:
             self._item._request = False
             self._item.funcargs = None
             del self._item.stash[RUN]
+            forget(self._item)
 
     def _run(self, run: Run) -> Outcome | None:
         _restart_timeout(self._item)

@@ -15,7 +15,8 @@ Rules:
 2. Where a weak reference among it would call user code, all stays pinned.
 3. Greenlets stay pinned, since to collect a suspended one runs its `finally`; so do objects with
    `__del__` that have no such header.
-4. So does everything on a Python whose headers are not known here.
+4. So does everything on a Python whose headers are not known here (newer than 3.13).
+5. Looking at an object runs no code of its own: classes may define anything.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import sys
 import sysconfig
 import weakref
 from functools import partial
-from types import BuiltinFunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 import greenlet
@@ -35,7 +36,7 @@ from emulator import immortal
 from emulator.location import is_users
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Sequence
 
 _unpin = ctypes.pythonapi.Py_DecRef
 _unpin.argtypes = [ctypes.py_object]
@@ -43,10 +44,15 @@ _unpin.restype = None
 
 KNOWN: Final = (
     sys.implementation.name == "cpython"
-    and sys.version_info[:2] <= (3, 14)
+    and sys.version_info[:2] <= (3, 13)
     and not sysconfig.get_config_var("Py_GIL_DISABLED")
 )
 """Whether this Python's headers are known: two words before an object, the mark in the second."""
+
+# What a class is made of, whatever it or its metaclass says of these names: none of it may run.
+_bases_of: Any = vars(type)["__mro__"].__get__
+_members_of: Any = vars(type)["__dict__"].__get__
+_flags_of: Any = vars(type)["__flags__"].__get__
 
 _WORD: Final = ctypes.sizeof(ctypes.c_size_t)
 _FINALIZED: Final = 1
@@ -58,13 +64,17 @@ def let_go(pinned: Sequence[object]) -> bool:
     if not KNOWN:
         return False
     reached = _reach(pinned)
-    if any(_calls_user_code(one) for one in reached.values()):
+    # By identity, since a class may have a hash of its own.
+    kinds = {id(kind): kind for kind in map(type, reached.values())}
+    references = {key: None for key, kind in kinds.items() if issubclass(kind, weakref.ref)}
+    if any(_calls_user_code(one) for one in reached.values() if id(type(one)) in references):
         return False
     for finalizer, info in list(immortal.finalizers.items()):
         if id(info.weakref()) in reached:
             finalizer.detach()
+    finalized = {key: None for key, kind in kinds.items() if _has_finalizer(kind)}
     for one in reached.values():
-        if hasattr(type(one), "__del__"):
+        if id(type(one)) in finalized:
             _disarm(one)
     for one in pinned:
         if not isinstance(one, greenlet.greenlet):
@@ -76,29 +86,31 @@ def _reach(pinned: Sequence[object]) -> dict[int, Any]:
     """What these objects lead to, by identity, among what is young."""
     young = frozenset(map(id, gc.get_objects(generation=0)))
     reached: dict[int, Any] = {}
-    waiting = list(pinned)
-    while waiting:
-        one = waiting.pop()
-        if id(one) not in reached:
-            reached[id(one)] = one
-            waiting += _referents(one, young)
+    layer = {id(one): one for one in pinned}
+    while layer:
+        reached |= layer
+        layer = {
+            id(other): other
+            for other in gc.get_referents(*layer.values())
+            # The collector does not know what can be in no circle, such as a dict of texts.
+            if (id(other) in young or (not gc.is_tracked(other) and _may_lead_on(other)))
+            and id(other) not in reached
+        }
     return reached
 
 
-def _referents(one: object, young: Collection[int]) -> Iterator[object]:
-    for other in gc.get_referents(one):
-        # The collector does not know what can be in no circle, such as a dict of texts.
-        if id(other) in young or (not gc.is_tracked(other) and _may_lead_on(other)):
-            yield other
-
-
 def _may_lead_on(one: object) -> bool:
-    return isinstance(one, (dict, tuple)) or hasattr(type(one), "__del__")
+    kind = type(one)
+    return kind is dict or kind is tuple or _has_finalizer(kind)
+
+
+def _has_finalizer(kind: type) -> bool:
+    return any("__del__" in _members_of(base) for base in _bases_of(kind))
 
 
 def _disarm(one: object) -> None:
     """Let an object with a finalizer pass for one whose finalizer was called."""
-    if not type(one).__flags__ & _HAS_HEADER:
+    if not _flags_of(type(one)) & _HAS_HEADER:
         immortal.pin(one)
         return
     header = ctypes.c_size_t.from_address(id(one) - _WORD)
@@ -107,12 +119,11 @@ def _disarm(one: object) -> None:
         raise RuntimeError(f"CPython {sys.version} keeps its marks elsewhere than remains.py says")
 
 
-def _calls_user_code(one: object) -> bool:
-    """Whether this is a weak reference that would call user code."""
-    callback: Any = one.__callback__ if isinstance(one, weakref.ref) else None
-    while isinstance(callback, (partial, MethodType)):
-        callback = callback.func if isinstance(callback, partial) else callback.__func__
-    if callback is None or isinstance(callback, BuiltinFunctionType):
+def _calls_user_code(reference: weakref.ref[Any]) -> bool:
+    """Whether user code is called when what is referred to goes away."""
+    callback: Any = reference.__callback__
+    while type(callback) in (partial, MethodType):
+        callback = callback.func if type(callback) is partial else callback.__func__
+    if callback is None or type(callback) is BuiltinFunctionType:
         return False
-    code = getattr(callback, "__code__", None)
-    return code is None or is_users(code)
+    return type(callback) is not FunctionType or is_users(callback.__code__)

@@ -35,6 +35,13 @@ def cut(
     synchronous_cuts: bool = False,
 ) -> None:
     """Run a simulation in which power is cut, and let go of what that froze."""
+    collections.between(frozen(body, synchronous_cuts=synchronous_cuts))
+
+
+def frozen(
+    body: Callable[[Simulation], Awaitable[Any]], *, synchronous_cuts: bool = False
+) -> list[object]:
+    """Run a simulation in which power is cut; returns what that froze."""
     pinned: list[object] = []
 
     async def test(simulation: Simulation) -> None:
@@ -45,7 +52,7 @@ def cut(
 
     simulate(test)
     assert pinned
-    collections.between(pinned)
+    return pinned
 
 
 async def killed(simulation: Simulation, coroutine: Any) -> None:
@@ -158,6 +165,49 @@ def test_objects_without_a_header_stay_in_silence(tmp_path: Path) -> None:
         with Collections() as collections:
             cut(collections, body)
         assert len(warned) == 1
+
+
+def test_looking_at_an_object_runs_none_of_its_code() -> None:
+    said: Said = []
+
+    class Meta(type):
+        def __getattribute__(cls, name: str) -> Any:
+            said.append(f"class: {name}")
+            return super().__getattribute__(name)
+
+        def __hash__(cls) -> int:
+            said.append("class hashed")
+            return 1
+
+        def __eq__(cls, other: object) -> bool:
+            said.append("class compared")
+            return cls is other
+
+    class Curious(metaclass=Meta):
+        def __getattribute__(self, name: str) -> Any:
+            said.append(f"object: {name}")
+            return super().__getattribute__(name)
+
+        def __call__(self, *_: object) -> None:
+            said.append("called")
+
+        def __eq__(self, other: object) -> bool:
+            said.append("compared")
+            return self is other
+
+        def __hash__(self) -> int:
+            said.append("hashed")
+            return 1
+
+    async def body(simulation: Simulation) -> None:
+        callbacks = weakref.ref(simulation, Curious())
+        await killed(simulation, holds(Curious(), {"one": Curious()}, callbacks))
+
+    with Collections() as collections:
+        pinned = frozen(body)
+        said.clear()
+        collections.between(pinned)
+    assert said == []
 
 
 def test_a_weak_reference_that_calls_user_code_keeps_all_as_it_is() -> None:

@@ -676,4 +676,4 @@ def test_report_of_a_sweep_without_script(tab: Callable[..., Tab], pages: Path) 
     page = tab(java_script_enabled=False).open(pages / "sweep.html")
     texts = page.locator("pre.text")
     assert [text.is_visible() for text in texts.all()] == [True, True]
-    assert "step.flow.charge#1:crash_before" in texts.first.inner_text()
+    assert "step.flow.charge#1:fail" in texts.first.inner_text()
