@@ -262,7 +262,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 def forget(item: pytest.Item) -> None:
     """Take off an item what leads to the emulator of its latest run."""
-    keys: tuple[pytest.StashKey[Any], ...] = (_EMULATOR, _PATCHES)
+    keys: tuple[pytest.StashKey[Any], ...] = (_EMULATOR, _LENIENT)
     for key in keys:
         if key in item.stash:
             del item.stash[key]
