@@ -67,6 +67,7 @@ _LAYERS = (
         "entrypoints",
     ),
     ("kernel", "invocation", "isolate", "caller", "timers", "loose_ends"),
+    ("sql",),
     ("bindings", "queues", "workflows", "ingress", "response_body", "cron", "client"),
     ("durability", "platform", "checks", "testing", "emulator"),
     ("sweeping",),
