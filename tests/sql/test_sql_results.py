@@ -9,8 +9,8 @@ import pytest
 from databases import database, rows
 
 from emulator.sql import SqlStorageCursor
-from emulator.sql.values import javascript_row
-from emulator.values import ArrayBuffer, JsException
+from emulator.sql.values import javascript_row, storage_value
+from emulator.values import UNDEFINED, ArrayBuffer, BigInt, JsException, Symbol, TypedArray
 
 USERS = (
     "CREATE TABLE u (id INTEGER PRIMARY KEY, name TEXT NOT NULL, email TEXT UNIQUE,"
@@ -181,3 +181,32 @@ def test_an_error_in_the_middle_of_the_rows_comes_with_the_row_before() -> None:
         assert read.next()["done"] is False
         with pytest.raises(JsException, match="Error: malformed JSON: SQLITE_ERROR"):
             read.toArray()
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (None, None),
+        (UNDEFINED, None),
+        (True, "true"),
+        (1, 1.0),
+        (1.5, 1.5),
+        ("s", "s"),
+        (b"\x01", b"\x01"),
+        (ArrayBuffer(b"\x01"), b"\x01"),
+        (TypedArray("Uint16Array", ArrayBuffer(b"\x01\x00\x2c\x01")), b"\x01\x00\x2c\x01"),
+        ({"a": 1}, "[object Object]"),
+        ([1, 2, 300], "1,2,300"),
+    ],
+)
+def test_a_parameter_of_storage_is_converted_as_in_the_runtime(value: Any, stored: Any) -> None:
+    """Seen in workerd 1.20260730.1."""
+    assert storage_value(value) == stored
+    assert type(storage_value(value)) is type(stored)
+
+
+def test_a_parameter_that_cannot_be_converted_is_refused() -> None:
+    with pytest.raises(JsException, match="TypeError: Cannot convert a BigInt value to a number"):
+        storage_value(BigInt(10))
+    with pytest.raises(JsException, match="TypeError: Cannot convert a Symbol value to a string"):
+        storage_value(Symbol("x"))
