@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from emulator.bindings.outbound import Outbound
 from emulator.clock import instant, moment
 from emulator.cron import Cron
+from emulator.d1.service import D1
 from emulator.durability import Durability, Product
 from emulator.durations import DAY, describe
 from emulator.findings import Finding
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from emulator.config import Consumer, Settings, WorkerConfig
     from emulator.faults import Fault
+    from emulator.sql import DatabaseFolder
 
 
 class BoundProduct(Product, Protocol):
@@ -72,7 +74,10 @@ class Platform:
         outbound: Literal["deny", "allow"],
         bindings: Mapping[str, Any],
         time_in_tests: bool,
+        apply_migrations: bool = True,
     ) -> None:
+        # Before there is anything to close: it may be refused.
+        folder = _database_folder(state)
         self.settings = settings
         self.workers: dict[str, Worker] = {}
         self._extra = bindings
@@ -87,10 +92,12 @@ class Platform:
         self.kernel.outbound = Outbound(self.kernel, outbound)
         self.queues = Queues(self.kernel, list(_queue_rules(settings, profile)))
         self.workflows = Workflows(self.kernel, list(_workflow_rules(settings, profile)))
+        self.d1 = D1(self.kernel, folder, migrate=apply_migrations)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
             "workflows": self.workflows,
+            "d1": self.d1,
         }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:
@@ -246,6 +253,15 @@ class Platform:
 
 def _secrets(loaded: Settings) -> dict[str, str]:
     return {name: value for worker in loaded.workers for name, value in worker.secrets.items()}
+
+
+def _database_folder(state: str | PathLike[str] | None) -> DatabaseFolder | None:
+    """Where the databases beside a state file are."""
+    if state is None:
+        return None
+    from emulator.sql.files import DatabaseFolder
+
+    return DatabaseFolder(state)
 
 
 def _as_given(value: Any) -> Any:

@@ -41,7 +41,7 @@ PAGES = [README, ROOT / "CHANGELOG.md", *DOCS]
 WITHOUT_EXAMPLE = {"limits.md", "dependencies.md"}
 FIRST_SCREEN = 40  # lines
 # The sites that are met today; docs/faults.md has a table of what each action leaves behind.
-SITES = ("request", "send", "message", "batch", "fetch")
+SITES = ("request", "send", "message", "batch", "fetch", "d1")
 
 _FENCE = re.compile(
     r"^(?:<!-- pytest: (?P<expected>.+?) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)^```$",

@@ -50,6 +50,12 @@ def connect(
     return connection
 
 
+def remove(path: Path) -> None:
+    """Remove the file of a database that is not open, with what SQLite puts beside."""
+    for suffix in ("", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
 def _set_up(
     connection: sqlite3.Connection, limits: Limits, regulator: Regulator, functions: Functions
 ) -> None:

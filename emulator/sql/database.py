@@ -15,10 +15,11 @@ them between `begin` and `commit`, unless `is_atomic` says that it is not needed
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.sql import errors
-from emulator.sql.connection import connect
+from emulator.sql.connection import connect, remove
 from emulator.sql.counters import Counters
 from emulator.sql.errors import SqlError
 from emulator.sql.execution import Execution
@@ -26,7 +27,7 @@ from emulator.sql.functions import Functions
 from emulator.sql.limits import LIMITS
 from emulator.sql.reading import Outcome, Reading
 from emulator.sql.regulator import Regulator
-from emulator.sql.statements import Script, script
+from emulator.sql.statements import script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
     from emulator.sql.execution import SqlValue
     from emulator.sql.functions import Source
     from emulator.sql.limits import Limits
-    from emulator.sql.statements import Statement
+    from emulator.sql.statements import Script, Statement
 
-_MOST_KNOWN: Final = 1_000
 _HAZARDS: Final = (
     "SELECT ifnull(max(sql LIKE '%rollback%'), 0), ifnull(max(sql LIKE '%deferr%'), 0)"
     " FROM sqlite_schema"
@@ -62,11 +62,11 @@ class Database:
         self.path: Final = path
         self.era = 0  # grows when everything is thrown away
         self.levels = 0  # of `begin`
+        self.last_row_id = 0
         self._limits = limits
         self._regulator = Regulator()
         self._functions = Functions(source, limits.length)
         self._counters = Counters(self.own, self._regulator)
-        self._known: dict[str, Script] = {}
         self._hazards: tuple[bool, bool] | None = None
         self._size: int | None = None
         self._open()
@@ -76,6 +76,7 @@ class Database:
         self._execution = Execution(self._connection, self._regulator, self.path)
         ((self._page_size,),) = self.own("PRAGMA page_size")
         self.levels = 0
+        self.last_row_id = 0
         self._deferred = False
         self._forget_schema()
 
@@ -86,7 +87,7 @@ class Database:
 
         Raises `SqlError` with the runtime's text.
         """
-        given = self._known.get(sql) or self._learn(sql)
+        given = script(sql)
         before = self._start(given)
         try:
             cursor = self._begin_last(given, values)
@@ -98,11 +99,12 @@ class Database:
             raise
         if not given.reads or given.may_defer:
             self._finish(given)
-        return Outcome(_columns(cursor), rows, changes, cursor.lastrowid or 0, *counts)
+        self.last_row_id = last = cursor.lastrowid or 0
+        return Outcome(_columns(cursor), rows, changes, last, *counts)
 
     def open(self, sql: str, values: Sequence[SqlValue] = ()) -> Reading:
         """Run statements as `run` does, to read the rows of the last one by one."""
-        given = self._known.get(sql) or self._learn(sql)
+        given = script(sql)
         before = self._start(given)
         rows = None
         try:
@@ -123,20 +125,10 @@ class Database:
 
     def is_atomic(self, sql: str) -> bool:
         """Whether SQLite itself undoes all of these statements when one fails."""
-        given = self._known.get(sql) or self._learn(sql)
+        given = script(sql)
         if given.may_stop_halfway or given.may_defer:
             return False
         return given.reads or not self._schema_hazards()[1]
-
-    def reads_only(self, sql: str) -> bool:
-        """Whether these statements write nothing, as their words tell."""
-        return (self._known.get(sql) or self._learn(sql)).reads
-
-    def _learn(self, sql: str) -> Script:
-        if len(self._known) > _MOST_KNOWN:
-            self._known.clear()
-        given = self._known[sql] = script(sql)
-        return given
 
     def _start(self, given: Script) -> _Before:
         if not given.reads and not self.levels and self._schema_hazards()[0]:
@@ -286,10 +278,21 @@ class Database:
             old.backup(self._connection)
         old.close()
 
-    def copy_from(self, other: Database) -> None:
-        """Take over all that another database has."""
-        other.flush()
-        other._connection.backup(self._connection)
+    def image(self) -> bytes:
+        """All that the database holds, as the bytes of a file."""
+        self.flush()
+        with self._execution.trusted():
+            return self._connection.serialize()
+
+    def load(self, image: bytes) -> None:
+        """Hold what `image` returned, in place of what is there."""
+        if self.path is None:
+            with self._execution.trusted():
+                self._connection.deserialize(image)
+        else:
+            with closing(sqlite3.connect(":memory:", isolation_level=None)) as other:
+                other.deserialize(image)
+                other.backup(self._connection)
         self._forget_schema()
 
     def reset(self) -> None:
@@ -297,8 +300,7 @@ class Database:
         self.era += 1
         self.close()
         if self.path is not None:
-            for suffix in ("", "-wal", "-shm"):
-                self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+            remove(self.path)
         self._open()
 
     def close(self) -> None:

@@ -50,10 +50,12 @@ class DatabaseFolder:
         os.chmod(self.path, _ONLY_ITS_OWNER)
         return path / f"{_file_name(names[-1])}.sqlite"
 
-    def clear(self) -> None:
-        """Remove every database; none of them may be open."""
-        if self.path is not None and self.path.exists():
-            shutil.rmtree(self.path)
+    def clear(self, *names: str) -> None:
+        """Remove what is below these names; none of these databases may be open."""
+        if self.path is not None:
+            path = self.path.joinpath(*map(_file_name, names))
+            if path.exists():
+                shutil.rmtree(path)
 
 
 def _file_name(name: str) -> str:

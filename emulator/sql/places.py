@@ -11,6 +11,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from emulator.sql.limits import LIMITS
+from emulator.sql.statements import first_excess
+
 Says = Callable[[str], str | None]
 """What SQLite says of a statement; None where nothing is wrong with it."""
 
@@ -20,7 +23,6 @@ _CUT: Final = (
     re.compile(r'unrecognized token: "(?P<word>.+)"', re.DOTALL),
 )
 _PARAMETERS: Final = re.compile(r"too many SQL variables|variable number must be between .+")
-_PARAMETER: Final = re.compile(r"\?\d*")
 # Errors about a name: they are gone, or name another, where it is another.
 _NAMED: Final = (
     re.compile(r'no such column: "?(?P<before>(?:[^."]+\.)*)(?P<word>[^."]+)"?(?: - .+)?'),
@@ -44,7 +46,7 @@ def _index_of(message: str, sql: str, says: Says) -> int | None:
         if match := pattern.fullmatch(message):
             return _end_of_sense(message, sql, re.escape(match["word"]), says)
     if _PARAMETERS.fullmatch(message):
-        return _end_of_sense(message, sql, _PARAMETER.pattern, says)
+        return first_excess(sql, LIMITS.variables)
     for pattern in _NAMED:
         if match := pattern.fullmatch(message):
             return _where_named(message, sql, match["before"], match["word"], says)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class Script:
         self.may_defer = "DEFER_FOREIGN_KEYS" in words
 
 
+@lru_cache(maxsize=1_000)
 def script(sql: str) -> Script:
     """Take SQL apart.
 
@@ -92,6 +94,15 @@ def script(sql: str) -> Script:
     """
     sql = well_formed(sql)
     return Script([_statement(text) for text in _split(sql)] or [_statement(sql)])
+
+
+def split(sql: str) -> list[str]:
+    """The statements of a text, of any length, without what is none.
+
+    >>> split("SELECT 1; -- one\\n; SELECT 2;")
+    ['SELECT 1;', 'SELECT 2;']
+    """
+    return [part for part in _split(well_formed(sql)) if not _statement(part).empty]
 
 
 def well_formed(text: str) -> str:
@@ -144,16 +155,33 @@ def _statement(text: str) -> Statement:
 
 
 def _parameters(found: list[str]) -> tuple[int, tuple[str, ...]]:
-    """Number the parameters as SQLite does; `?` and a new name take the next number."""
-    numbers: dict[str, int] = {}
-    highest = 0
-    for parameter in found:
-        if parameter != "?" and parameter in numbers:
-            continue
-        number = int(parameter[1:]) if parameter[1:].isdigit() else highest + 1
-        numbers[parameter] = number
-        highest = max(highest, number)
+    """The number of the last parameter, and the names of all if none is a bare `?`."""
+    numbers = dict(_numbered(found))
+    highest = max(numbers.values(), default=0)
     if "?" in numbers or not numbers:
         return highest, ()
     by_number = {number: name[1:] for name, number in numbers.items()}
     return highest, tuple(by_number.get(number, "") for number in range(1, highest + 1))
+
+
+def first_excess(sql: str, most: int) -> int | None:
+    """Where the first parameter is whose number is 0, or more than there may be."""
+    tokens = [token for token in _TOKEN.finditer(sql) if token.lastgroup == "parameter"]
+    numbered = _numbered([token.group() for token in tokens])
+    for token, (_, number) in zip(tokens, numbered, strict=True):
+        if not 1 <= number <= most:
+            return token.start()
+    return None
+
+
+def _numbered(found: list[str]) -> Iterator[tuple[str, int]]:
+    """Number the parameters as SQLite does; `?` and a new name take the next number."""
+    numbers: dict[str, int] = {}
+    highest = 0
+    for parameter in found:
+        if parameter[1:].isdigit():
+            numbers[parameter] = int(parameter[1:])
+        elif parameter == "?" or parameter not in numbers:
+            numbers[parameter] = highest + 1
+        highest = max(highest, numbers[parameter])
+        yield parameter, numbers[parameter]

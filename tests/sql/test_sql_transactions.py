@@ -223,11 +223,16 @@ def test_a_database_can_be_thrown_away(tmp_path: Path) -> None:
                 reading.fetch()
 
 
-def test_a_copy_has_everything_and_is_its_own(tmp_path: Path) -> None:
-    with database(None, TABLE, "INSERT INTO t VALUES (1)") as first, database() as second:
-        second.copy_from(first)
+@pytest.mark.parametrize("in_file", [False, True])
+def test_an_image_has_everything_and_is_a_copy(tmp_path: Path, in_file: bool) -> None:
+    path = tmp_path / "a.sqlite" if in_file else None
+    with database(None, TABLE, "INSERT INTO t VALUES (1)") as first, database(path) as second:
+        second.load(first.image())
         second.run("INSERT INTO t VALUES (2)")
         assert (count(first), count(second)) == (1, 2)
+        second.flush()
+        second.restart()
+        assert count(second) == 2
 
 
 def test_another_process_that_writes_is_waited_for_and_then_told_of(tmp_path: Path) -> None:
