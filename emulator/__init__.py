@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from emulator.errors import EmulatorError as EmulatorError
     from emulator.errors import InsideSimulation as InsideSimulation
     from emulator.errors import LoopRunning as LoopRunning
+    from emulator.errors import MigrationError as MigrationError
     from emulator.errors import NotSettled as NotSettled
     from emulator.errors import OutboundDenied as OutboundDenied
     from emulator.errors import OutsideWorker as OutsideWorker
@@ -52,6 +53,7 @@ _HOMES = {
     "InsideSimulation": "errors",
     "Log": "logs",
     "LoopRunning": "errors",
+    "MigrationError": "errors",
     "NotSettled": "errors",
     "OutboundDenied": "errors",
     "OutsideWorker": "errors",

@@ -7,6 +7,7 @@
 - `as_completed` puts coroutines into a set, whose order is that of their addresses: they become
   numbered tasks first, in the order given.
 - A blocking socket of a Worker's code would really leave the process: it is refused.
+- `json` writes Pyodide's `jsnull` as null, whatever else an encoder knows, as Pyodide's own does.
 - anyio's worker threads: nothing real may be in flight while virtual time passes, so jobs of
   `anyio.to_thread.run_sync`, Starlette's `run_in_threadpool` and synchronous endpoints run at once,
   on the spot. asyncio's own executors end in `SimLoop.run_in_executor`.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json.encoder
 import socket
 import sys
 import weakref
@@ -47,6 +49,7 @@ def install(simulation: SimLoop) -> None:
         _share_futures(kind)
         _order_completion(kind)
         _refuse_sockets(kind)
+        _write_null()
     _open.add(simulation)
 
 
@@ -169,3 +172,22 @@ def _refuse_sockets(simulation: type[SimLoop]) -> None:
     _replace(kind, "connect", guarded_connect)
     _replace(kind, "connect_ex", guarded_connect_ex)
     _replace(socket, "getaddrinfo", guarded_getaddrinfo)
+
+
+def _write_null() -> None:
+    from emulator.runtime.pyproxy import jsnull
+
+    def knowing_null(default: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda value: None if value is jsnull else default(value)
+
+    def replace(name: str) -> None:
+        usual = vars(json.encoder)[name]
+
+        def make(markers: Any, default: Callable[[Any], Any], *rest: Any) -> Any:
+            return usual(markers, knowing_null(default), *rest)
+
+        _replace(json.encoder, name, make)
+
+    for name in ("c_make_encoder", "_make_iterencode"):
+        if vars(json.encoder).get(name) is not None:
+            replace(name)

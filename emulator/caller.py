@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+_CONVERTING = frozenset({"enable_python_external_sdk", "python_workers_20250116"})
 # pytest leaves these frames out of a failing test's traceback.
 __tracebackhide__ = True
 
@@ -30,8 +31,13 @@ class TestInvocation(Invocation):
     __test__ = False  # pytest's, not a test class
     is_test = True
 
-    def __init__(self, isolate: Isolate) -> None:
+    def __init__(self, isolate: Isolate, *, converts: bool) -> None:
         super().__init__(isolate, "test")
+        self.converts = converts
+
+    @property
+    def flags(self) -> frozenset[str]:
+        return super().flags | _CONVERTING if self.converts else super().flags
 
     @property
     def waited_for(self) -> bool:
@@ -45,18 +51,29 @@ class TestInvocation(Invocation):
 
 
 class Caller:
-    """Runs functions of the emulator for a test, as if a Worker called them."""
+    """Runs functions of the emulator for a test, as if a Worker called them.
 
-    def __init__(self, worker: Worker) -> None:
+    One that `converts` has bindings wrapped and values converted as the SDK of today does it,
+    whatever the Worker's compatibility date.
+    """
+
+    def __init__(
+        self, worker: Worker, isolate: Isolate | None = None, *, converts: bool = False
+    ) -> None:
         self._worker = worker
         self._kernel = worker.kernel
         # Not the Worker's isolate: a test's call neither loads its code nor is lost with it.
-        self._isolate = Isolate(worker, Bundle(None))
+        self._isolate = Isolate(worker, Bundle(None)) if isolate is None else isolate
+        self._converts = converts
+
+    def converting(self) -> Caller:
+        """The same caller, with values converted."""
+        return Caller(self._worker, self._isolate, converts=True)
 
     def context(self) -> Context:
         """A copy of the present context that belongs to the test."""
         context = copy_context()
-        context.run(SCOPE.set, TestInvocation(self._isolate))
+        context.run(SCOPE.set, TestInvocation(self._isolate, converts=self._converts))
         return context
 
     def call(self, function: Callable[..., _T], *args: Any) -> _T:
@@ -127,7 +144,7 @@ class TestEnv:
     __test__ = False
 
     def __init__(self, caller: Caller, given: Mapping[str, Any]) -> None:
-        self._caller = caller
+        self._caller = caller.converting()
         self._given = given
         self._wrapped = TestEnvWrapper(raw_env())
 
@@ -153,6 +170,10 @@ class TestBinding:
     def __getattr__(self, name: str) -> Any:
         value = self._caller.call(getattr, self._wrapped, name)
         return TestBinding(self._caller, value) if callable(value) else value
+
+    def _js_unwrap(self) -> Any:
+        """What the Worker would pass on, where a test gives this to another call (`batch`)."""
+        return self._wrapped._js_unwrap()
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Make the call now; a promise is to be awaited, other results are there (`prepare`)."""

@@ -5,6 +5,7 @@
           ├─ worker_config.py  a Worker ─── compatibility.py, dotenv.py
           ├─ queue_config.py   its queues
           ├─ workflow_config.py  its Workflows
+          ├─ d1_config.py      its D1 databases
           └─ section.py        values with their types and places; the report of what is wrong
 
 All that is wrong is told in one `ConfigError`, a line each; what is suspicious is a
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
+from emulator.d1_config import D1Config, Migrations
 from emulator.queue_config import Consumer, Plan, Producer, Profile, QueueConfig, QueueReader
 from emulator.section import ConfigWarning, Report, Section, is_list, is_table, shown
 from emulator.worker_config import Limits, Service, WorkerConfig, WorkerReader
@@ -33,8 +35,10 @@ __all__ = [
     "ConfigSource",
     "ConfigWarning",
     "Consumer",
+    "D1Config",
     "Examination",
     "Limits",
+    "Migrations",
     "Plan",
     "Producer",
     "Profile",

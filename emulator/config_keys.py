@@ -151,7 +151,7 @@ TOP_LEVEL_KEYS: Final[Mapping[str, _Kind]] = {**ENVIRONMENT_KEYS, **_TOP_LEVEL_O
 KEPT_AS_WRITTEN: Final = tuple(
     key
     for key in (*NOT_INHERITED, "assets", "migrations", "exports")
-    if key not in ("vars", "secrets", "queues", "services", "workflows", "define")
+    if key not in ("vars", "secrets", "queues", "services", "workflows", "d1_databases", "define")
 )
 
 # What wrangler calls a binding, in its text for a name that is taken twice.

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from emulator.background import BackgroundTask
+    from emulator.d1.control import D1Control
     from emulator.faults import Fault, Faults
     from emulator.findings import Findings
     from emulator.isolate import Worker
@@ -78,8 +79,9 @@ class Emulator:
     emulator makes; `faults` are plan texts or `Fault`s; `state` is the path of a file that keeps
     what is durable, None keeps it in memory; `bindings` are extra objects on `env`;
     `queue_settings` are the settings production keeps on a queue, by the REST API's names, in
-    seconds; `environment` names a section of `env` in the config. `wall_clock="test"` makes
-    `time.time()` and its kin virtual in the test as well.
+    seconds; `environment` names a section of `env` in the config. `apply_migrations=False` leaves
+    D1 databases empty. `wall_clock="test"` makes `time.time()` and its kin virtual in the test as
+    well.
 
     Raises `ConfigError` for a wrong config and `WorkerLoadError` for code that cannot be imported.
     """
@@ -98,6 +100,7 @@ class Emulator:
         bindings: Mapping[str, Any] | None = None,
         queue_settings: Mapping[str, Any] | None = None,
         environment: str | None = None,
+        apply_migrations: bool = True,
         wall_clock: Literal["worker", "test"] = "worker",
         base: Path | None = None,
     ) -> None:
@@ -130,6 +133,7 @@ class Emulator:
             outbound=outbound,
             bindings=self._extra,
             time_in_tests=wall_clock == "test",
+            apply_migrations=apply_migrations,
         )
         self._kernel = platform.kernel
         self._callers = {name: Caller(worker) for name, worker in platform.workers.items()}
@@ -360,6 +364,18 @@ class Emulator:
 
     def _env_of(self, name: str) -> TestEnv:
         return TestEnv(self._callers[name], self._extra)
+
+    @property
+    def d1(self) -> Mapping[str, D1Control]:
+        """The D1 databases, by their bindings and by their names."""
+        if not self._platform.d1.names:
+            return Registry("D1 database", {})
+        from emulator.d1.control import D1Control
+
+        service, caller = self._platform.d1, next(iter(self._callers.values()))
+        return Registry(
+            "D1 database", {name: D1Control(service, name, caller) for name in service.names}
+        )
 
     @property
     def faults(self) -> Faults:

@@ -15,6 +15,7 @@
     ├── LoopRunning (also a RuntimeError)    `run` was called where an event loop runs already
     ├── WorkflowError                        the platform refuses a verb of a Workflow
     ├── WorkflowFailed                       an instance ended errored or terminated
+    ├── MigrationError                       a migration of a D1 database fails
     ├── EmulatorClosed                       the emulator is closed already
     └── StateError                           the state file cannot be read
 
@@ -105,6 +106,10 @@ class WorkflowFailed(EmulatorError):
         if self.error is not None:
             why = f": {getattr(self.error, 'name', '')}: {getattr(self.error, 'message', '')}"
         return f"{self.instance!r} is {self.status}{why}"
+
+
+class MigrationError(EmulatorError):
+    """A migration of a D1 database cannot be applied; the text names the file and the problem."""
 
 
 class EmulatorClosed(EmulatorError):

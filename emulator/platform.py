@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from emulator.bindings.outbound import Outbound
 from emulator.clock import instant, moment
 from emulator.cron import Cron
+from emulator.d1.service import D1
 from emulator.durability import Durability, Product
 from emulator.durations import DAY, describe
 from emulator.findings import Finding
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from emulator.config import Consumer, Settings, WorkerConfig
     from emulator.deployment import Deployment
     from emulator.faults import Fault
+    from emulator.sql import DatabaseFolder
 
 
 class BoundProduct(Product, Protocol):
@@ -80,7 +82,10 @@ class Platform:
         bindings: Mapping[str, Any],
         time_in_tests: bool,
         load_code: bool = True,
+        apply_migrations: bool = True,
     ) -> None:
+        # Before there is anything to close: it may be refused.
+        folder = _database_folder(state)
         self.settings = settings = deployment.settings
         self._deployment = deployment
         self.workers: dict[str, Worker] = {}
@@ -96,10 +101,12 @@ class Platform:
         self.kernel.outbound = Outbound(self.kernel, outbound)
         self.queues = Queues(self.kernel, list(_queue_rules(settings, profile)))
         self.workflows = Workflows(self.kernel, list(_workflow_rules(settings, profile)))
+        self.d1 = D1(self.kernel, folder, migrate=apply_migrations)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
             "workflows": self.workflows,
+            "d1": self.d1,
         }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:
@@ -246,6 +253,15 @@ class Platform:
 def secrets_of(loaded: Settings) -> list[tuple[str, str]]:
     """Return name and value of the secrets of all Workers: what no text may show."""
     return [secret for worker in loaded.workers for secret in worker.secrets.items()]
+
+
+def _database_folder(state: str | PathLike[str] | None) -> DatabaseFolder | None:
+    """Where the databases beside a state file are."""
+    if state is None:
+        return None
+    from emulator.sql.files import DatabaseFolder
+
+    return DatabaseFolder(state)
 
 
 def _as_given(value: Any) -> Any:

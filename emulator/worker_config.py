@@ -21,12 +21,14 @@ from emulator.compatibility import NAMES as FLAG_NAMES
 from emulator.compatibility import NEWEST_DATE, PYTHON, is_date, resolve
 from emulator.config_keys import KEPT_AS_WRITTEN, binding_names
 from emulator.cron_config import check_cron
+from emulator.d1_config import databases, ignored_remote
 from emulator.queue_config import ignored_options, required
 from emulator.section import Range, did_you_mean, is_list, is_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from emulator.d1_config import D1Config
     from emulator.queue_config import Consumer, Producer, QueueReader
     from emulator.section import Report, Section
     from emulator.workflow_config import WorkflowConfig, WorkflowReader
@@ -81,6 +83,7 @@ class WorkerConfig:
     producers: tuple[Producer, ...]
     consumers: tuple[Consumer, ...]
     workflows: tuple[WorkflowConfig, ...]
+    databases: tuple[D1Config, ...]
     crons: tuple[str, ...]
     services: tuple[Service, ...]
     limits: Limits
@@ -122,11 +125,17 @@ class WorkerReader:
             producers=self.queues.producers(queues, name),
             consumers=self.queues.consumers(queues, name),
             workflows=self.workflows.workflows(config.of("workflows"), name),
+            databases=databases(
+                config.of("d1_databases"), source.parent if source else self.folder
+            ),
             crons=_crons(config),
             services=_services(config),
             limits=_limits(config),
             other=_other(config),
-            ignored=tuple(ignored_options(queues, self.queues.profile)),
+            ignored=(
+                *ignored_options(queues, self.queues.profile),
+                *ignored_remote(config.of("d1_databases")),
+            ),
         )
 
     def _name(self, config: Layers) -> str:

@@ -195,6 +195,7 @@ def expected_worker(project: Path, source: Path) -> WorkerConfig:
         ),
         crons=("*/5 * * * *", "0 0 * * mon"),
         workflows=(),
+        databases=(),
         services=(Service(binding="BILLING", service="billing", entrypoint="Invoices"),),
         limits=Limits(cpu_ms=30_000),
         other={

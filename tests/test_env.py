@@ -86,7 +86,6 @@ async def test_the_env_of_a_class_is_wrapped_with_either_sdk(tmp_path: Path, dat
 # -- declared, and not emulated yet ----------------------------------------------------------------
 
 DECLARED = {
-    "d1_databases": [{"binding": "DB", "database_name": "d", "database_id": "x"}],
     "kv_namespaces": [{"binding": "KV", "id": "x"}],
     "r2_buckets": [{"binding": "R2", "bucket_name": "b"}],
     "ai": {"binding": "AI"},
@@ -99,7 +98,6 @@ DECLARED = {
     "hyperdrive": [{"binding": "PG", "id": "x"}],
 }
 NAMES = {
-    "d1_databases": "DB",
     "kv_namespaces": "KV",
     "r2_buckets": "R2",
     "ai": "AI",
@@ -148,14 +146,15 @@ async def test_a_stand_in_takes_the_place_of_a_declared_binding(tmp_path: Path) 
             return text.upper()
 
     body = "return Response(self.env.DB.prepare('select'))"
-    config = handler(tmp_path, body, **DECLARED)
+    databases = [{"binding": "DB", "database_name": "d", "database_id": "x"}]
+    config = handler(tmp_path, body, d1_databases=databases, **DECLARED)
     async with Emulator(config, bindings={"DB": Database()}) as emulator:
         assert (await emulator.fetch("/")).text == "SELECT"
         assert list(emulator.findings) == []
 
 
 async def test_a_global_handler_and_a_test_are_told_of_a_missing_binding(tmp_path: Path) -> None:
-    source = "async def on_fetch(request, env):\n    env.DB\n"
+    source = "async def on_fetch(request, env):\n    env.AI\n"
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "entry.py").write_text(source)
     file = tmp_path / "wrangler.jsonc"
@@ -167,13 +166,13 @@ async def test_a_global_handler_and_a_test_are_told_of_a_missing_binding(tmp_pat
             (await emulator.fetch("/"))
             .text.splitlines()[-1]
             .startswith(
-                "DB is declared in d1_databases in wrangler.jsonc; workers-emulator does not have "
-                "D1 Database bindings yet"
+                "AI is declared in ai in wrangler.jsonc; workers-emulator does not have AI "
+                "bindings yet"
             )
         )
-        with pytest.raises(AttributeError, match="DB") as caught:
-            _ = emulator.env.DB
-        assert "bindings={'DB': ...}" in caught.value.__notes__[0]
+        with pytest.raises(AttributeError, match="AI") as caught:
+            _ = emulator.env.AI
+        assert "bindings={'AI': ...}" in caught.value.__notes__[0]
         assert [f.location for f in emulator.findings if f.code == "missing_binding"] == [
             "src/entry.py:2"
         ]

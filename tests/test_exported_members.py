@@ -22,6 +22,7 @@ PUBLIC = [
     "InsideSimulation",
     "Log",
     "LoopRunning",
+    "MigrationError",
     "NotSettled",
     "OutboundDenied",
     "OutsideWorker",

@@ -63,6 +63,7 @@ _LAYERS = (
         "workflow_config",
         "cron_dialect",
         "cron_config",
+        "d1_config",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),
@@ -78,7 +79,8 @@ _LAYERS = (
         "entrypoints",
     ),
     ("kernel", "deployment", "invocation", "isolate", "caller", "timers", "loose_ends"),
-    ("bindings", "queues", "workflows", "ingress", "response_body", "cron", "client"),
+    ("sql",),
+    ("bindings", "queues", "workflows", "d1", "ingress", "response_body", "cron", "client"),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),
     (
@@ -192,7 +194,7 @@ def test_arrows_point_down(path: Path) -> None:
 
 
 def test_products_do_not_import_each_other() -> None:
-    products = {"queues", "workflows", "objects"}
+    products = {"queues", "workflows", "objects", "d1"}
     for product in sorted(products):
         for path in sorted((_PACKAGE / product).rglob("*.py")):
             names = set(_run_time_imports(ast.parse(path.read_text()).body))

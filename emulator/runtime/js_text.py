@@ -18,6 +18,8 @@ from emulator.values import (
     JsSet,
     LiteralMap,
     Opaque,
+    ProxiedDict,
+    ProxiedList,
     RegExp,
     TypedArray,
     class_of,
@@ -28,6 +30,8 @@ from emulator.values import (
 
 def display(value: Any) -> str:
     """Return `String(value)`."""
+    if isinstance(value, (ProxiedDict, ProxiedList)):
+        return repr(value) if value.obj is None else str(value.obj)
     if isinstance(value, list):
         return join(value, ",")
     if isinstance(value, bytes) or (isinstance(value, TypedArray) and value.kind != "DataView"):

@@ -179,9 +179,10 @@ def _host_from_python(proxy: PyProxy) -> Any:
     hidden = generation() == 26
     shown = visible(obj)
     if isinstance(shown, dict):
-        return ProxiedDict({} if hidden else {k: _to_host(v) for k, v in shown.items()})
+        items = {} if hidden else {k: _to_host(v) for k, v in shown.items()}
+        return ProxiedDict(items, obj=obj)
     if shown is not None:
-        return ProxiedList(map(_to_host, shown), hidden=hidden)
+        return ProxiedList(map(_to_host, shown), hidden=hidden, obj=obj)
     return proxy
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from emulator.errors import StateError
 from emulator.store import Loaded
 from emulator.store.records import Record, decode, encode
+from emulator.store.trouble import trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,15 +38,6 @@ _MIGRATIONS: Final = (
     ),
 )
 
-_TROUBLE: Final = {
-    sqlite3.SQLITE_BUSY: "is in use by another emulator: stop that one, or use another file",
-    sqlite3.SQLITE_NOTADB: "is not a state file, or damaged: use another file, or restore a copy",
-    sqlite3.SQLITE_CORRUPT: "is damaged: restore a copy, or use another file",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened: it must be a file in an existing directory",
-    sqlite3.SQLITE_READONLY: "cannot be written: check the permissions of file and directory",
-    sqlite3.SQLITE_FULL: "cannot be written: the disk is full",
-}
-
 
 class SqliteStore:
     """Keeps records in the file at `path`, made if there is none; see `Store` for the methods.
@@ -57,7 +49,7 @@ class SqliteStore:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path: Final = os.fspath(path)
         self._appended: list[tuple[str, bytes]] = []
-        with self._trouble():
+        with trouble(self.path):
             # The emulator is used by one thread at a time, which need not be the one that made it.
             self._connection = sqlite3.connect(
                 self.path, timeout=0, isolation_level=None, check_same_thread=False
@@ -75,7 +67,7 @@ class SqliteStore:
 
     def load(self) -> Loaded:
         self._appended = []
-        with self._trouble():
+        with trouble(self.path):
             snapshots = self._connection.execute(
                 "SELECT product, data FROM snapshots ORDER BY product"
             ).fetchall()
@@ -104,7 +96,7 @@ class SqliteStore:
 
     def close(self) -> None:
         self._appended = []
-        with self._trouble():
+        with trouble(self.path):
             self._connection.close()
 
     def _write(self, snapshot: Mapping[str, Payload]) -> None:
@@ -158,7 +150,7 @@ class SqliteStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with self._trouble():
+        with trouble(self.path):
             self._connection.execute("BEGIN EXCLUSIVE")
             try:
                 yield self._connection
@@ -167,13 +159,3 @@ class SqliteStore:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-
-    @contextmanager
-    def _trouble(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            # The low byte is the plain code; the rest of the number is detail.
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            text = _TROUBLE.get(code, f"cannot be used ({error})")
-            raise StateError(f"{self.path} {text}") from error

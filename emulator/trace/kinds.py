@@ -75,6 +75,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "event": Kind(("type",), payloads=("payload",), brief=("type",)),
     "rollback": Kind(tone="bad"),
     "rollback_done": Kind(),
+    "query": Kind(("call", "sql", "by"), ("changes", "error"), brief=("call", "sql")),
     "scheduled": Kind(("cron",), brief=("cron",)),
     "fault": Kind(("fault",), tone="fault", brief=("fault",)),
     "crash": Kind(tone="lost"),

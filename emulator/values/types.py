@@ -196,20 +196,28 @@ class ProxiedDict(dict[str, Any]):
     """A Python dict that reached the platform as a Pyodide proxy, because nobody converted it.
 
     Properties can be read and JSON shows what JavaScript can see of it (everything from Pyodide
-    0.28, nothing on 0.26); structured clone refuses it.
+    0.28, nothing on 0.26); structured clone refuses it. `obj` is the Python object.
     """
 
-    __slots__ = ()
+    __slots__ = ("obj",)
+
+    def __init__(self, *values: Any, obj: Any = None, **items: Any) -> None:
+        super().__init__(*values, **items)
+        self.obj = obj
 
 
 class ProxiedList(list[Any]):
     """A Python sequence that reached the platform as a Pyodide proxy; see `ProxiedDict`.
 
-    It can be iterated; where `hidden` (Pyodide 0.26) JSON takes it for an empty object.
+    It can be iterated; where `hidden` (Pyodide 0.26) JSON takes it for an empty object. `obj` is
+    the Python object.
     """
 
-    __slots__ = ("hidden",)
+    __slots__ = ("hidden", "obj")
 
-    def __init__(self, values: Iterable[Any] = (), *, hidden: bool = False) -> None:
+    def __init__(
+        self, values: Iterable[Any] = (), *, hidden: bool = False, obj: Any = None
+    ) -> None:
         super().__init__(values)
         self.hidden = hidden
+        self.obj = obj

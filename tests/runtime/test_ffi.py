@@ -5,15 +5,20 @@ from __future__ import annotations
 import array
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from ffi_worker import worker
+from worker_files import handler
 
+from emulator import Emulator
 from emulator.runtime import ffi, js
 from emulator.runtime.proxies import wrap
 from emulator.runtime.pyproxy import JsNull, PyProxy, jsnull, unwrap
 from emulator.values import JsException, LiteralMap, TypedArray, class_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def js_value(value: Any) -> Any:
@@ -122,6 +127,42 @@ def test_jsnull_is_false_but_not_none() -> None:
     assert JsNull() is jsnull
     assert repr(jsnull) == "jsnull"
     assert jsnull.typeof == "object"
+
+
+def test_jsnull_is_null_in_json_whatever_the_encoder_knows(tmp_path: Path) -> None:
+    """As in Pyodide 0.28.2 and 314.0.6; outside a simulation nothing is different."""
+    body = """
+        from pyodide.ffi import jsnull
+
+        class Encoder(json.JSONEncoder):
+            def default(self, value):
+                return str(value)
+
+        texts = [
+            json.dumps(jsnull),
+            json.dumps({"a": [jsnull, 1]}),
+            json.dumps([jsnull], indent=2),
+            json.dumps([jsnull, {1}], default=str),
+            json.dumps([jsnull, {1}], cls=Encoder),
+            "".join(json.JSONEncoder().iterencode([jsnull])),
+        ]
+        return Response.json({"texts": texts, "null": jsnull})
+    """
+    with Emulator(handler(tmp_path, body)) as emulator:
+        answer = emulator.run(emulator.fetch("/")).json()
+    assert answer == {
+        "texts": [
+            "null",
+            '{"a": [null, 1]}',
+            "[\n  null\n]",
+            '[null, "{1}"]',
+            '[null, "{1}"]',
+            "[null]",
+        ],
+        "null": None,
+    }
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        json.dumps(jsnull)
 
 
 @pytest.mark.parametrize(("name", "first"), [("jsnull", 28), ("JsNull", 28), ("JsBigInt", 314)])

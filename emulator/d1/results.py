@@ -1,0 +1,72 @@
+"""What a query answers: rows as objects, and what D1 tells about the query (`meta`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from emulator.sql.values import javascript_row
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from emulator.sql import Outcome
+
+Profile = Literal["production", "miniflare"]
+
+
+class Answer(NamedTuple):
+    """The answer to one query, before a method gives it its shape."""
+
+    outcome: Outcome
+    meta: dict[str, Any]
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        """The rows; a blob is a list of numbers, an infinite number null, as in JSON."""
+        return [_plain(javascript_row(row, list)) for row in self.outcome.rows]
+
+    @property
+    def objects(self) -> list[dict[str, Any]]:
+        """The rows as objects, in which the last of columns with one name counts."""
+        columns = self.outcome.columns
+        return [dict(zip(columns, row, strict=True)) for row in self.rows]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """A `D1Result`."""
+        return {"success": True, "meta": self.meta, "results": self.objects}
+
+
+_INFINITE = (float("inf"), float("-inf"))
+
+
+def _plain(row: list[Any]) -> list[Any]:
+    return [None if value in _INFINITE else value for value in row] if _has_infinite(row) else row
+
+
+def _has_infinite(row: list[Any]) -> bool:
+    return any(type(value) is float and value in _INFINITE for value in row)
+
+
+def _of_production(facts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "served_by": "v3-prod",
+        "served_by_region": "WEUR",
+        "served_by_colo": "AMS",
+        "served_by_primary": True,
+        "timings": {"sql_duration_ms": 0},
+        "duration": 0,
+        **facts,
+        "total_attempts": 1,
+    }
+
+
+def _of_miniflare(facts: dict[str, Any]) -> dict[str, Any]:
+    return {"served_by": "miniflare.db", "duration": 0, **facts}
+
+
+# By profile; no time passes while SQL runs.
+META: Mapping[Profile, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "production": _of_production,
+    "miniflare": _of_miniflare,
+}

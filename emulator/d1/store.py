@@ -1,0 +1,180 @@
+"""One D1 database: opened when it is first used, with its migrations applied."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from emulator.d1 import migrations
+from emulator.d1.parameters import sent
+from emulator.d1.results import META, Answer
+from emulator.d1.texts import NO_STATEMENTS, NOT_A_TEXT
+from emulator.errors import StateError
+from emulator.sql import Database, Source, SqlError
+from emulator.sql.connection import remove
+from emulator.sql.statements import script
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from emulator.d1_config import Migrations
+    from emulator.kernel import Kernel
+    from emulator.sql import Outcome
+
+_COMMENT: Final = re.compile(r"^\s+--.*", re.MULTILINE)
+
+
+class Query(NamedTuple):
+    """A statement's SQL and its parameters, as `params` has them."""
+
+    sql: Any
+    params: Sequence[Any] = ()
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may write, as its words tell."""
+        return isinstance(self.sql, str) and not script(self.sql).reads
+
+
+class Store:
+    """A database and what is known of it; `version` counts the calls that wrote."""
+
+    def __init__(
+        self, path: Path | None, kernel: Kernel, given: Migrations | None, *, migrate: bool
+    ) -> None:
+        self.version = 0
+        self.migrations = given
+        self._path = path
+        self._kernel = kernel
+        self._migrate = migrate
+        self._database: Database | None = None
+
+    @property
+    def database(self) -> Database:
+        """The database; raises `StateError` and `MigrationError` when it is opened."""
+        if self._database is None:
+            self._database = self._open()
+        return self._database
+
+    def _open(self) -> Database:
+        kernel = self._kernel
+        to_apply = self.migrations if self._migrate else None
+        is_new = self._path is None or not self._path.exists()
+        source = Source(lambda: kernel.now, kernel.random.randbytes)
+        image = migrations.image(to_apply, kernel.clock.start) if is_new else None
+        database = Database(self._path, source)
+        try:
+            if image is not None:
+                database.load(image)
+            elif to_apply is not None:
+                migrations.apply(database, to_apply)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def query(self, queries: Sequence[Query]) -> list[Answer]:
+        """Run queries as one transaction; raises `SqlError`, and then nothing of them stays."""
+        given = [query for query in queries if _has_statement(query.sql)]
+        if not given:
+            raise SqlError(NO_STATEMENTS)
+        values = [[sent(value) for value in query.params] for query in given]
+        answers = self._run_all(given, values)
+        if any(query.writes for query in given):
+            self.version += 1
+        return answers
+
+    def _run_all(self, given: Sequence[Query], values: Sequence[Sequence[Any]]) -> list[Answer]:
+        database = self.database
+        if len(given) == 1 and database.is_atomic(given[0].sql):
+            return [self._run(database, given[0].sql, values[0])]
+        database.begin()
+        try:
+            answers = [
+                self._run(database, query.sql, bound)
+                for query, bound in zip(given, values, strict=True)
+            ]
+            database.commit()
+        except BaseException:
+            database.rollback()
+            raise
+        return answers
+
+    def _run(self, database: Database, sql: str, values: Sequence[Any]) -> Answer:
+        size, last = database.size, database.last_row_id
+        outcome = database.run(sql, values)
+        return Answer(outcome, self._meta(outcome, database.size, size, last))
+
+    def _meta(self, outcome: Outcome, size: int, size_before: int, last: int) -> dict[str, Any]:
+        moved = outcome.last_row_id != last or size != size_before
+        return META[self._kernel.profile](
+            {
+                "changes": outcome.changes,
+                "last_row_id": outcome.last_row_id,
+                "changed_db": outcome.changes != 0 or moved,
+                "size_after": size,
+                "rows_read": outcome.read,
+                "rows_written": outcome.written,
+            }
+        )
+
+    def bookmark(self) -> str:
+        """Where the database stands, as sessions pass it on: it grows with each call that wrote."""
+        return f"{0:08x}-{self.version:08x}-{0:08x}-{0:032x}"
+
+    # -- migrations ------------------------------------------------------------------------------
+
+    def apply_migrations(self) -> list[str]:
+        """Apply what is not applied yet; returns the names."""
+        if self.migrations is None:
+            return []
+        names = migrations.apply(self.database, self.migrations)
+        self.version += bool(names)
+        return names
+
+    def applied_migrations(self) -> list[str]:
+        """The names of those that are applied, in order."""
+        if self.migrations is None:
+            return []
+        return migrations.applied(self.database, self.migrations.table)
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Make durable what was done."""
+        if self._database is not None:
+            self._database.flush()
+
+    def restart(self, version: int) -> None:
+        """As after a crash of the process: what was flushed is there.
+
+        Raises `StateError` where there should be a file and is none.
+        """
+        self.version = version
+        if version and self._path is not None and not self._path.exists():
+            raise StateError(
+                f"{self._path} is missing: put it back, or start with a new state file"
+            )
+        if self._database is not None:
+            self._database.restart()
+
+    def reset(self) -> None:
+        """Throw everything away; the migrations are applied again at the next use."""
+        self.version = 0
+        self.close()
+        if self._path is not None:
+            remove(self._path)
+
+    def close(self) -> None:
+        """Let go of the database."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+
+def _has_statement(sql: Any) -> bool:
+    """Whether the service takes this for a query at all; a comment alone it does."""
+    if not isinstance(sql, str):
+        raise SqlError(NOT_A_TEXT)
+    return bool(_COMMENT.sub("", sql).strip())

@@ -1,0 +1,114 @@
+"""Running single statements on a connection: parameters, permissions, errors in our words."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.sql import errors
+from emulator.sql.errors import SqlError, sql_error
+from emulator.sql.regulator import renames_to_reserved
+from emulator.sql.statements import well_formed
+from emulator.store.trouble import state_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from emulator.sql.regulator import Regulator
+    from emulator.sql.statements import Statement
+
+SqlValue = str | float | bytes | None
+"""What user code may bind, and SQLite stores; an `int` would be stored as one."""
+
+# Marks the emulator's own statements: they are kept prepared, and SQLite asks but once whether a
+# statement is allowed.
+_OWN: Final = "/*emulator*/"
+
+
+class Execution:
+    """What executes statements of user code and of the emulator."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, regulator: Regulator, path: Path | None
+    ) -> None:
+        self.connection = connection
+        self._regulator = regulator
+        self._path = path
+
+    def own(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        """Run a statement of the emulator's own, which may do everything; returns its rows."""
+        self._regulator.trusted = True
+        try:
+            return self.connection.execute(_OWN + sql, values).fetchall()
+        finally:
+            self._regulator.trusted = False
+
+    @contextmanager
+    def trusted(self) -> Iterator[None]:
+        """A context in which nothing is forbidden: SQLite runs statements of its own, too."""
+        self._regulator.trusted = True
+        try:
+            yield
+        finally:
+            self._regulator.trusted = False
+
+    def execute(self, part: Statement, values: Sequence[SqlValue]) -> sqlite3.Cursor:
+        """Begin to run a statement of user code; raises `SqlError`."""
+        if part.empty:
+            raise SqlError(errors.NO_STATEMENT)
+        if "ALTER" in part.words and renames_to_reserved(part.text):
+            raise SqlError(errors.NOT_AUTHORIZED, "SQLITE_AUTH")
+        self._regulator.refusal = None
+        try:
+            return self.connection.execute(_text(part.text), self._bound(part, values))
+        except UnicodeEncodeError:
+            return self.execute(part, [_well_formed(value) for value in values])
+        except sqlite3.Error as error:
+            raise self.explained(error, part) from None
+
+    def refuse_parameters(self, part: Statement, refusal: str) -> None:
+        """Raise that a statement's parameters are wrong, unless it is wrong itself."""
+        problem = self._problem(part.text)
+        raise SqlError(refusal) if problem is None else self.explained(problem, part)
+
+    def explained(self, error: sqlite3.Error, part: Statement) -> Exception:
+        """An error in the runtime's words; what is wrong with the file is a `StateError`."""
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if self._path is not None and code in errors.OF_THE_FILE:
+            return state_error(self._path, error)
+        return sql_error(error, part.text, self._says, self._regulator.refusal)
+
+    def _bound(
+        self, part: Statement, values: Sequence[SqlValue]
+    ) -> Sequence[SqlValue] | Mapping[str, SqlValue]:
+        """The values as `sqlite3` wants them, which asks for names where there are some."""
+        if not part.names:
+            return values
+        if len(values) != part.parameters:
+            self.refuse_parameters(part, errors.WRONG_NUMBER)
+        return dict(zip(part.names, values, strict=True))
+
+    def _says(self, sql: str) -> str | None:
+        problem = self._problem(sql)
+        return None if problem is None else str(problem)
+
+    def _problem(self, sql: str) -> sqlite3.Error | None:
+        """What is wrong with a statement, which is not run."""
+        explains = sql.lstrip()[:7].upper() == "EXPLAIN"
+        try:
+            self.connection.execute(_text(sql if explains else f"EXPLAIN {sql}")).close()
+        except sqlite3.Error as error:
+            # Without a code it is Python's, which misses the parameters: SQLite is content.
+            return error if hasattr(error, "sqlite_errorcode") else None
+        return None
+
+
+def _text(sql: str) -> str:
+    """SQL of user code, which cannot pass for the emulator's."""
+    return f" {sql}" if sql.startswith(_OWN) else sql
+
+
+def _well_formed(value: SqlValue) -> SqlValue:
+    return well_formed(value) if isinstance(value, str) else value
