@@ -29,6 +29,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "scheduled": "Requests",
     "queue": "Queues",
     "workflow": "Workflows",
+    "d1": "Storage",
     "worker": "Workers",
     "platform": "Workers",
 }
