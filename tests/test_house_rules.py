@@ -80,7 +80,7 @@ _LAYERS = (
     ),
     ("kernel", "deployment", "invocation", "isolate", "caller", "timers", "loose_ends"),
     ("sql",),
-    ("bindings", "queues", "workflows", "d1", "ingress", "response_body", "cron", "client"),
+    ("bindings", "queues", "workflows", "d1", "rpc", "ingress", "response_body", "cron", "client"),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),
     (

@@ -132,7 +132,7 @@ class _Made:
         struck = meet(invocation, self.site, repeats=self.repeats, available=self.available)
         self.ending = struck.ending
         if struck.ending == "crash_before":
-            invocation.isolate.worker.crash()
+            invocation.cut_power()
             return
         if struck.ending == "fail":
             reject(self.answer, self.lost())
@@ -156,7 +156,7 @@ class _Made:
     def _finish(self, result: Any, error: BaseException | None) -> None:
         if self.ending == "crash_after":
             if not self.invocation.dead:
-                self.invocation.isolate.worker.crash()
+                self.invocation.cut_power()
         elif self.ending == "lose_reply":
             reject(self.answer, self.lost())
         elif error is not None:

@@ -16,6 +16,7 @@ from emulator.values import (
     UNDEFINED,
     BigInt,
     Function,
+    HostObject,
     JsException,
     Opaque,
     ProxiedDict,
@@ -204,6 +205,8 @@ def call_value(function: Any, *args: Any) -> Any:
         return unwrap(function.obj(*map(wrap, args)))
     if isinstance(function, Function):
         return function.call(*(args if function.raw else map(to_host, args)))
+    if isinstance(function, HostObject) and callable(function):
+        return function(*map(to_host, args))
     raise JsException("TypeError", f"{describe(function)} is not a function")
 
 
@@ -218,7 +221,7 @@ def describe(value: Any) -> str:
 
 def iterate(value: Any) -> Iterable[Any]:
     """Return JavaScript's iterator over a JavaScript value; raises `TypeError` (JsException)."""
-    from emulator.values import HostObject, JsMap, JsSet
+    from emulator.values import JsMap, JsSet
 
     if isinstance(value, PyProxy) and not callable(value.obj):
         try:
