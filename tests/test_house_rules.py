@@ -67,7 +67,7 @@ _LAYERS = (
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),
-    ("faults", "store", "loop", "tasks", "unawaited", "refusals", "adaptations", "pump"),
+    ("faults", "store", "gate", "loop", "tasks", "unawaited", "refusals", "adaptations", "pump"),
     (
         "runtime",
         "config",
