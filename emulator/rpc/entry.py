@@ -47,18 +47,27 @@ async def call_method(method: Any, arguments: list[Any]) -> Any:
     return result_of(result)
 
 
-async def call_fetch(instance: Any, request: WebRequest, name: str = "fetch") -> WebResponse:
-    """Call the handler of requests, which takes as many arguments as it likes.
-
-    `name` is what the date calls it. Raises `JsException` where there is none, and for an answer
-    that is no response.
-    """
+def handler_of(instance: Any, name: str) -> Any:
+    """Return a handler of events (`fetch`, `alarm`); raises the runtime's `TypeError`."""
     handler = getattr(instance, name, None)
     if not callable(handler):
         raise JsException("TypeError", f"Method {name} does not exist")
-    answer = relaxed_call(handler, Request(request_from_web(request)), None, None)
-    if inspect.isawaitable(answer):
-        answer = await answer
+    return handler
+
+
+async def call_handler(handler: Any, *arguments: Any) -> Any:
+    """Call a handler with as many of the arguments as it takes, and wait for its result."""
+    result = relaxed_call(handler, *arguments)
+    return await result if inspect.isawaitable(result) else result
+
+
+def request_for(request: WebRequest) -> Request:
+    """Return a request as a handler gets it."""
+    return Request(request_from_web(request))
+
+
+def response_of(answer: Any) -> WebResponse:
+    """Return what a handler of requests answered; raises `JsException` for what is no response."""
     try:
         return response_to_web(answer)
     except JsException as error:

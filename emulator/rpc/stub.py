@@ -16,6 +16,7 @@ from emulator.rpc.bodies import across
 from emulator.rpc.carriage import carry, carry_all
 from emulator.rpc.errors import carried, outgoing
 from emulator.runtime.host import WebRequest
+from emulator.runtime.pyproxy import await_given, to_host
 from emulator.runtime.web.boundary import response_from_web
 from emulator.runtime.web.fetch import make_request
 from emulator.values import UNDEFINED, Function, HostObject, JsException
@@ -138,10 +139,7 @@ async def _run(
     answer: asyncio.Future[Any],
 ) -> None:
     try:
-        result = function.call(*arguments)
-        if hasattr(result, "__await__"):
-            result = await result
-        result = carry(result, owner)
+        result = carry(to_host(await await_given(function, *arguments)), owner)
     except BaseException as error:
         if is_foreign(error):
             raise

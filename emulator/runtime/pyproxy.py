@@ -194,7 +194,27 @@ def python_function(function: Callable[..., Any]) -> Function:
     def call(*args: Any) -> Any:
         return to_host(unwrap(function(*map(wrap, args))))
 
-    return Function(call, getattr(function, "__name__", ""), source="function(){}")
+    name = getattr(function, "__name__", "")
+    return Function(call, name, source="function(){}", python=function)
+
+
+def call_given(function: Any, *args: Any) -> Any:
+    """Call a function that user code gave, with canonical values, as JavaScript does.
+
+    The result is a JavaScript value: what a Python function made stays that very object.
+    """
+    from emulator.runtime.proxies import wrap
+
+    python = getattr(function, "python", None)
+    return function(*args) if python is None else unwrap(python(*map(wrap, args)))
+
+
+async def await_given(function: Any, *args: Any) -> Any:
+    """`call_given`, and wait for what it returns, as `await` of JavaScript does."""
+    value = call_given(function, *args)
+    if isinstance(value, PyProxy) and inspect.isawaitable(value.obj):
+        return unwrap(await value.obj)
+    return await value if inspect.isawaitable(value) else value
 
 
 def call_value(function: Any, *args: Any) -> Any:

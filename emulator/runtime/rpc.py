@@ -329,12 +329,14 @@ class _EnvWrapper:
 
     def __init__(self, env: Any) -> None:
         if env is not self:
-            self._env = env if isinstance(env, JsProxy) else wrap(env)
+            self._env = wrap(env) if isinstance(env, HostObject) else env
             self._known = {}
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__" or name in ("_env", "_known"):
             raise AttributeError(name)
+        if not isinstance(self._env, JsProxy):
+            return getattr(self._env, name)
         raw = lookup(self._env._js_unwrap(), name)
         known = self._known.get(name)
         if known is not None and known[0] is raw:
