@@ -56,6 +56,8 @@ class Invocation(Scope):
 
     # A test's own calls on bindings are no fault sites.
     is_test = False
+    # Whether it has a rule about effects, so that they are worth describing.
+    minds_effects = False
 
     def __init__(self, isolate: Isolate, event: str, *, subject: str = "", about: str = "") -> None:
         super().__init__()

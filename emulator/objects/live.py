@@ -76,6 +76,8 @@ class LiveObject:
         self.gate = InputGate(kernel.loop, self._end_turn)
         self.scope = ObjectScope(isolate, self, self.subject)
         self.transactions = 0  # that keep a turn's writes from becoming durable
+        self._context = Context()
+        self._context.run(SCOPE.set, self.scope)
         self._isolate = isolate
         self._instance: Any = None
         self._constructed = False
@@ -114,8 +116,7 @@ class LiveObject:
         name: str,
         section: Section | None = None,
     ) -> None:
-        context = Context()
-        context.run(SCOPE.set, self.scope)
+        context = self._context.copy()
         context.run(EVENT.set, event)
         if section is not None:
             context.run(SECTION.set, section)

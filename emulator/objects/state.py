@@ -88,9 +88,8 @@ class State:
         alarm: Any = changes.alarm
         if isinstance(alarm, Unchanged):
             alarm = _NO_CHANGE
-        puts = [list(put) for put in changes.puts]
         self._records.append(
-            ["turn", key, stored.id, stored.name, puts, list(changes.deletes), alarm]
+            ["turn", key, stored.id, stored.name, changes.puts, changes.deletes, alarm]
         )
 
     def put_alarm(self, key: str, stored: Stored, alarm: Alarm | None) -> None:

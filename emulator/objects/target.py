@@ -84,8 +84,8 @@ class _Sent:
         self._where = where
         self._evicts = False
 
-    def perform(self, actions: tuple[str, ...]) -> asyncio.Future[Any]:
-        """Deliver it; the future is the answer."""
+    def perform(self, actions: tuple[str, ...]) -> calls.Later:
+        """Deliver it."""
         target, caller = self._target, self._caller
         if target._broken is not None:
             raise texts.again(target._broken)
@@ -96,7 +96,7 @@ class _Sent:
         self._evicts = "evict" in actions
         in_request, repeats = self._where
         event = Event(self._method, self._take, in_request=in_request, repeats=repeats)
-        self._answer: asyncio.Future[Any] = live.kernel.loop.create_future()
+        self._answer = calls.Later()
         live.kernel.record("object_call", live.subject, method=self._method, by=caller.subject)
         live.begin(event, self._work(live, event))
         return self._answer
@@ -104,7 +104,7 @@ class _Sent:
     def _take(self, outcome: Outcome) -> None:
         error = outcome.error
         if error is None:
-            calls.resolve(self._answer, outcome.value)
+            self._answer.settle(outcome.value)
         else:
             self._fail(error, outcome)
         if self._evicts:
@@ -119,7 +119,7 @@ class _Sent:
             seen = texts.again(error)
             if not outcome.lost:
                 self._target._broken = seen
-        calls.reject(self._answer, seen)
+        self._answer.settle(None, seen)
 
 
 def site_of(binding: str, method: str) -> str:

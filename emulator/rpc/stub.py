@@ -61,7 +61,8 @@ class Fetcher(HostObject):
             arguments = carry_all(arguments, caller)
         except JsException as error:
             return calls.refuse(error)
-        caller.effect(f"{name}() of {self.target.describe()}")
+        if caller.minds_effects:
+            caller.effect(f"{name}() of {self.target.describe()}")
         return self.target.call(caller, name, arguments)
 
     def fetch(self, resource: object = UNDEFINED, init: object = UNDEFINED) -> Awaitable[Any]:
@@ -78,7 +79,8 @@ class Fetcher(HostObject):
             )
         except JsException as error:
             return calls.refuse(error)
-        caller.effect(f"a request to {self.target.describe()}")
+        if caller.minds_effects:
+            caller.effect(f"a request to {self.target.describe()}")
         return self._answer(self.target.fetch(caller, wire))
 
     @staticmethod

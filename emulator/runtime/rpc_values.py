@@ -257,7 +257,7 @@ def argument_of(value: Any) -> Any:
 def result_of(value: Any) -> Any:
     """Return the canonical value for what a method returned over RPC, by the SDK."""
     kind = type(value)
-    if kind is str or kind is bool:
+    if kind is str or kind is bool or (kind is int and -SAFE < value < SAFE):
         return value
     return to_canonical(value) if is_modern() else _frozen().to_canonical(value)
 
