@@ -16,18 +16,13 @@ over leaves what still waits to the section it was in.
 from __future__ import annotations
 
 from collections import deque
-from contextvars import Context, ContextVar
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from emulator.scope import SCOPE
-from emulator.tasks import start
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from emulator.loop import SimLoop
-    from emulator.scope import Scope
-    from emulator.tasks import Task
 
 # How deep sections may nest.
 MOST_SECTIONS = 64
@@ -62,7 +57,7 @@ class Section:
         return self._outer.current
 
 
-# The section in which code runs, or was begun.
+# The section in which code runs, or was begun; to be set where a task of a section is started.
 SECTION: ContextVar[Section | None] = ContextVar("emulator.section", default=None)
 
 
@@ -93,6 +88,11 @@ class InputGate:
         for section in changed:
             self._let_in(section.current)
 
+    def close(self) -> None:
+        """Nothing comes in any more."""
+        self.root = Section(None)
+        self._changed.clear()
+
     # -- sections --------------------------------------------------------------------------------
 
     def enter(self, begin: Callable[[Section], None]) -> Section:
@@ -107,19 +107,6 @@ class InputGate:
         outer.sections.append(section)
         self._changed[outer] = None
         return section
-
-    def begin_with(self, section: Section) -> None:
-        """Let the gate's first section run at once: nothing else ever ran."""
-        self.root.running = section
-
-    def spawn(
-        self, section: Section, scope: Scope, coroutine: Coroutine[Any, Any, Any], name: str
-    ) -> Task:
-        """Start a task that belongs to a section."""
-        context = Context()
-        context.run(SCOPE.set, scope)
-        context.run(SECTION.set, section)
-        return start(self._loop, coroutine, scope, context, name)
 
     def leave(self, section: Section) -> None:
         """A section is over, in the turn that runs."""

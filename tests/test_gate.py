@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from simulation import Simulation, simulate
 
-from emulator.gate import MOST_SECTIONS, InputGate, Section
-from emulator.scope import Scope
+from emulator.gate import MOST_SECTIONS, SECTION, InputGate, Section
+from emulator.scope import SCOPE, Scope
+from emulator.tasks import start
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -42,7 +44,10 @@ class Gated:
             over.set_result(None)
 
         def begin(section: Section) -> None:
-            self.gate.spawn(section, scope, run(section), "a section")
+            context = Context()
+            context.run(SCOPE.set, scope)
+            context.run(SECTION.set, section)
+            start(loop, run(section), scope, context, "a section")
 
         self.gate.enter(begin)
         return over
@@ -201,23 +206,21 @@ def test_sections_nest_only_so_deep() -> None:
     assert f"depth {MOST_SECTIONS}" in run(test)
 
 
-def test_the_first_section_runs_before_everything() -> None:
+def test_what_waits_at_a_gate_that_is_closed_never_comes() -> None:
     async def test(gated: Gated, simulation: Simulation) -> None:
         scope = gated.scope()
-        first = Section(gated.gate.root)
 
-        async def construct() -> None:
-            await later(gated.log, "constructor")
-            gated.gate.leave(first)
+        async def asks() -> None:
+            gated.section(never, scope)
+            gated.gate.close()
+            gated.log.append("closed")
 
-        gated.gate.begin_with(first)
-        gated.event(steps(gated.log, "a", 1))
-        gated.gate.spawn(first, scope, construct(), "constructor")
+        never = later(gated.log, "never")
+        simulation.start(asks(), scope)
         await simulation.settle()
+        never.close()
 
-    assert [line for line in run(test) if line != "|"] == [
-        *("constructor before", "constructor after", "a0"),
-    ]
+    assert run(test) == ["closed", "|"]
 
 
 def test_a_turn_that_a_run_of_the_loop_cannot_finish_is_finished_in_the_next() -> None:

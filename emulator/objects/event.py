@@ -53,6 +53,10 @@ class Event:
 EVENT: ContextVar[Event | None] = ContextVar("emulator.object_event", default=None)
 
 
+def over(_: Outcome) -> None:
+    """What is told the outcome of an event that is over already: nobody."""
+
+
 class ObjectScope(Invocation):
     """What the code of one object in memory belongs to, as long as it is there."""
 
@@ -121,4 +125,6 @@ class ObjectScope(Invocation):
     def cut_links(self) -> None:
         """Let go of the emulator, which is closed."""
         super().cut_links()
-        self._live = None
+        live, self._live, self.gate = self._live, None, None
+        if live is not None:
+            live.cut_links()

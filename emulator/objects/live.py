@@ -24,7 +24,7 @@ from emulator.gate import SECTION, InputGate
 from emulator.location import waiting_at
 from emulator.objects import texts
 from emulator.objects.context import AlarmInvocationInfo, DurableObjectState
-from emulator.objects.event import EVENT, ObjectScope, Outcome
+from emulator.objects.event import EVENT, ObjectScope, Outcome, over
 from emulator.rpc.bodies import across
 from emulator.rpc.carriage import carry
 from emulator.rpc.entry import (
@@ -59,6 +59,10 @@ if TYPE_CHECKING:
 _BLOCKED: int = 30 * SECOND
 
 
+# Of one that leaves when nothing goes on in it.
+_LEAVES = Outcome()
+
+
 class _Failed(Exception):
     """User code failed, and the event is over."""
 
@@ -87,6 +91,11 @@ class LiveObject:
         self._timers: dict[Timer, None] = {}
         self._leaving = False
         self._left: list[asyncio.Future[None]] = []
+
+    @property
+    def gone(self) -> bool:
+        """Whether it is in memory no more."""
+        return self.scope.dead or self.scope.gone
 
     @property
     def busy(self) -> bool:
@@ -197,7 +206,7 @@ class LiveObject:
     # -- turns -----------------------------------------------------------------------------------
 
     def _end_turn(self) -> None:
-        if self.scope.dead:
+        if self.gone:
             return
         problem = None if self.transactions else self.home.commit(self)
         if problem is not None:
@@ -209,7 +218,8 @@ class LiveObject:
         answers, self._answers = self._answers, []
         for event, outcome in answers:
             self._running.pop(event, None)
-            event.finish(outcome)
+            finish, event.finish = event.finish, over
+            finish(outcome)
         if self._leaving:
             self.work_ended()
 
@@ -301,20 +311,20 @@ class LiveObject:
 
     def reset(self, error: JsException, *, overloaded: bool = False) -> None:
         """End this incarnation because of an error; what the turn wrote is dropped."""
-        if not self.scope.dead:
+        if not self.gone:
             self.kernel.record("reset", self.subject, error=error.message.splitlines()[-1])
             self._die(Outcome(error=texts.reset_by(error, overloaded=overloaded)))
 
     def crash(self) -> None:
         """Cut the power: no line of it runs again, and nobody knows what it did."""
-        if not self.scope.dead:
+        if not self.gone:
             self.kernel.record("crash", self.subject)
             self.home.renew(self.space.worker)
             self._die(Outcome(error=texts.power_lost(), lost=True))
 
     def evict(self) -> asyncio.Future[None] | None:
         """Drop its memory when nothing of it goes on; the future says when, None is at once."""
-        if self.scope.dead:
+        if self.gone:
             return None
         if self.busy:
             self._leaving = True
@@ -323,12 +333,12 @@ class LiveObject:
             return left
         self.kernel.record("evict", self.subject)
         self.home.renew(self.space.worker)
-        self._die(Outcome())
+        self._die(_LEAVES)
         return None
 
     def work_ended(self) -> None:
         """See whether it may leave now."""
-        if self._leaving and not self.scope.dead and not self.busy:
+        if self._leaving and not self.gone and not self.busy:
             self.evict()
 
     def describe_pending(self) -> list[str]:
@@ -340,9 +350,13 @@ class LiveObject:
             if where is not None and not task.done()
         ]
 
+    def cut_links(self) -> None:
+        """Let go of the emulator, which is closed; code that is frozen may hold this."""
+        del self.home, self.space, self.kernel, self.gate, self._isolate
+
     def stop(self) -> None:
         """End it without a word: the emulator is closed or reset."""
-        if not self.scope.dead:
+        if not self.gone:
             self._die(None)
 
     def _die(self, outcome: Outcome | None) -> None:
@@ -353,9 +367,14 @@ class LiveObject:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
-        self.scope.kill()
+        self.gate.close()
+        if outcome is _LEAVES:
+            self.scope.freeze()
+        else:
+            self.scope.kill()
         for event in running:
+            finish, event.finish = event.finish, over
             if outcome is not None:
-                event.finish(outcome)
+                finish(outcome)
         for left in self._left:
             calls.resolve(left, None)

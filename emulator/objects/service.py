@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from emulator.clock import moment
 from emulator.objects import texts
@@ -51,6 +52,8 @@ class Objects:
         self._workers = workers
         self._folder = folder
         self._namespaces: list[DurableObjectNamespace] = []
+        # Weak: user code may keep stubs, and make as many as it likes.
+        self._targets: WeakSet[ObjectTarget] = WeakSet()
         self._isolates: dict[str, Isolate] = {}
         self._databases: dict[tuple[str, str], ObjectDatabase] = {}
         self._sites: dict[tuple[str, str], str] = {}
@@ -93,7 +96,9 @@ class Objects:
 
     def target(self, binding: str, space: Space, id: DurableObjectId) -> ObjectTarget:
         """Where the calls of a new stub go."""
-        return ObjectTarget(self, space, id, binding)
+        target = ObjectTarget(self, space, id, binding)
+        self._targets.add(target)
+        return target
 
     def site(self, binding: str, method: str) -> str:
         """The fault site of calls of a method."""
@@ -319,6 +324,10 @@ class Objects:
         self._stop()
         while self._namespaces:
             self._namespaces.pop().disconnect()
+        for target in self._targets:  # in no order that could be seen
+            target.disconnect()
+        for space in self.spaces.values():
+            space.close()
 
     def _stop(self) -> None:
         for live in self.all_live():

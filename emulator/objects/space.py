@@ -37,6 +37,12 @@ class Space:
         self._sites: dict[str, str] = {}
         self.key = ""
 
+    def close(self) -> None:
+        """Let go of the emulator, which is closed."""
+        self.live.clear()
+        if hasattr(self, "worker"):
+            del self.worker
+
     def set_key(self, key: str) -> None:
         """Give it the key that its ids are made with."""
         if key != self.key:

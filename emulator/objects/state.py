@@ -124,7 +124,7 @@ class State:
         objects = []
         for key, one in self.all():
             values, alarm = ({}, None) if one.has_database else one.committed
-            objects.append([key, one.id, one.name, one.has_database, values, alarm])
+            objects.append([key, one.id, one.name, one.has_database, dict(values), alarm])
         return {
             "objects": objects,
             "keys": [[*names, key] for names, key in self._keys.items()],

@@ -193,7 +193,10 @@ class Stored:
 
     @property
     def committed(self) -> tuple[dict[str, bytes], Alarm | None]:
-        """The values and the alarm without what is not durable yet."""
+        """The values and the alarm without what is not durable yet; not to be changed."""
+        if len(self._levels) == 1 and not self._levels[0].values:
+            unset = self._levels[0].alarm
+            return self.values, self.alarm if isinstance(unset, Unchanged) else unset
         values, alarm = dict(self.values), self.alarm
         for level in reversed(self._levels):
             for key, before in level.values.items():

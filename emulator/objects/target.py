@@ -35,14 +35,25 @@ class ObjectTarget:
 
     def __init__(self, objects: Objects, space: Space, id: DurableObjectId, binding: str) -> None:
         self.id = id
-        self._objects = objects
+        self._objects: Objects | None = objects
         self._space = space
         self._binding = binding
         self._broken: JsException | None = None
 
+    def disconnect(self) -> None:
+        """Let go of the emulator, which is closed."""
+        self._objects = None
+
+    @property
+    def objects(self) -> Objects:
+        """The objects of the emulator; raises `RuntimeError` if it is closed."""
+        if self._objects is None:
+            raise RuntimeError(f"the emulator that {self._binding} belongs to is closed")
+        return self._objects
+
     def renewed(self) -> ObjectTarget:
         """The same for another stub."""
-        return ObjectTarget(self._objects, self._space, self.id, self._binding)
+        return self.objects.target(self._binding, self._space, self.id)
 
     def describe(self) -> str:
         """Say what is called."""
@@ -60,7 +71,7 @@ class ObjectTarget:
     def _send(self, caller: Invocation, method: str, work: Work) -> asyncio.Future[Any]:
         in_request = caller.is_test or (caller.in_request and not caller.main_done)
         sent = _Sent(self, caller, method, work, (in_request, caller.repeats))
-        site = "" if caller.is_test else self._objects.site(self._binding, method)
+        site = "" if caller.is_test else self.objects.site(self._binding, method)
         return calls.call(caller, sent.perform, site=site, lost=texts.power_lost)
 
 
@@ -90,7 +101,7 @@ class _Sent:
         if target._broken is not None:
             raise texts.again(target._broken)
         try:
-            self._live = live = target._objects.live(target._space, target.id)
+            self._live = live = target.objects.live(target._space, target.id)
         except WorkerLoadError as error:
             raise JsException("Error", str(error)) from error
         self._evicts = "evict" in actions
