@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.objects.stored import Alarm, Unchanged
 from emulator.sql import Database, Source, SqlError
+from emulator.sql.statements import script
 from emulator.sql.values import javascript_row
 from emulator.values import JsException
 from emulator.values.plain import plain
@@ -75,12 +76,12 @@ class ObjectDatabase:
     def open(self, stored: Stored, sql: str, values: Sequence[Any], *, lasting: bool) -> Reading:
         """Run SQL of user code inside the levels that are open; raises `SqlError`."""
         self._enter(stored, lasting=lasting)
-        self._written = self._written or not self._database.reads_only(sql)
+        self._written = self._written or not script(sql).reads
         return self._database.open(sql, values)
 
     def read(self, sql: str, values: Sequence[Any]) -> list[dict[str, Any]]:
         """Run SQL of a test's that only reads; raises `SqlError` and `ValueError`."""
-        if not self._database.reads_only(sql):
+        if not script(sql).reads:
             raise ValueError(f"sql() of a test reads, and this writes: {sql}")
         outcome = self._database.run(sql, values)
         rows = [javascript_row(row, bytes) for row in outcome.rows]

@@ -10,7 +10,6 @@ from emulator.objects.ids import IdMaker
 from emulator.runtime.sdk.entrypoints import DurableObject
 
 if TYPE_CHECKING:
-    from emulator.entrypoints import Script
     from emulator.isolate import Isolate, Worker
     from emulator.objects.bindings import DurableObjectId
     from emulator.objects.live import LiveObject
@@ -77,17 +76,19 @@ class Space:
         """The class in an isolate; raises `WorkerLoadError` if the Worker does not export it."""
         if self._cls is not None:
             return self._cls
-        cls = isolate.script.named.get(self.class_name)
-        if cls is None or not issubclass(cls, DurableObject):
-            raise WorkerLoadError(_missing(self, isolate.script, isolate.worker.name))
-        return cls
+        return object_class(isolate, self.class_name, self.label)
 
 
-def _missing(space: Space, script: Script, worker: str) -> str:
-    found = [name for name, cls in script.named.items() if issubclass(cls, DurableObject)]
-    return (
-        f"the binding {space.label} needs {space.class_name}, a DurableObject that the Worker "
-        f"{worker} exports; it exports: {', '.join(found) or 'none'} (wrangler: Your Worker "
-        "depends on the following Durable Objects, which are not exported in your entrypoint "
-        f"file: {space.class_name}.)"
-    )
+def object_class(isolate: Isolate, name: str, binding: str) -> type[Any]:
+    """The class of objects that a binding names; raises `WorkerLoadError` if there is none."""
+    script = isolate.script
+    cls = script.named.get(name)
+    if cls is None or not issubclass(cls, DurableObject):
+        found = [name for name, cls in script.named.items() if issubclass(cls, DurableObject)]
+        raise WorkerLoadError(
+            f"the binding {binding} needs {name}, a DurableObject that the Worker "
+            f"{isolate.worker.name} exports; it exports: {', '.join(found) or 'none'} (wrangler: "
+            "Your Worker depends on the following Durable Objects, which are not exported in your "
+            f"entrypoint file: {name}.)"
+        )
+    return cls

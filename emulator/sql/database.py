@@ -15,8 +15,8 @@ them between `begin` and `commit`, unless `is_atomic` says that it is not needed
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
 import weakref
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.sql import errors
