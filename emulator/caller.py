@@ -10,7 +10,12 @@ from emulator.importer import Bundle
 from emulator.invocation import Invocation
 from emulator.isolate import Isolate
 from emulator.pump import Goal
-from emulator.runtime.rpc import TestEnvWrapper, _BindingWrapper, raw_env
+from emulator.runtime.rpc import (
+    TestEnvWrapper,
+    _BindingWrapper,
+    _DurableObjectNamespaceWrapper,
+    raw_env,
+)
 from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
     from emulator.isolate import Worker
 
 _T = TypeVar("_T")
+# What a test gets as a `TestBinding`: bindings, and the handles they return.
+_HANDLES = (_BindingWrapper, _DurableObjectNamespaceWrapper)
 
 _CONVERTING = frozenset({"enable_python_external_sdk", "python_workers_20250116"})
 # pytest leaves these frames out of a failing test's traceback.
@@ -152,7 +159,7 @@ class TestEnv:
         if name in self._given:
             return self._given[name]
         value = self._caller.call(getattr, self._wrapped, name)
-        return TestBinding(self._caller, value) if isinstance(value, _BindingWrapper) else value
+        return TestBinding(self._caller, value) if isinstance(value, _HANDLES) else value
 
     def __dir__(self) -> list[str]:
         return self._caller.names()
@@ -187,4 +194,4 @@ class TestBinding:
         """What a binding returned: a handle is the test's to use, like the binding itself."""
         if type(value) is list:
             return [self._as_tests(item) for item in value]
-        return TestBinding(self._caller, value) if isinstance(value, _BindingWrapper) else value
+        return TestBinding(self._caller, value) if isinstance(value, _HANDLES) else value

@@ -5,6 +5,7 @@
           ├─ worker_config.py  a Worker ─── compatibility.py, dotenv.py
           ├─ queue_config.py   its queues
           ├─ workflow_config.py  its Workflows
+          ├─ object_config.py  its Durable Objects
           ├─ d1_config.py      its D1 databases
           └─ section.py        values with their types and places; the report of what is wrong
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from emulator.d1_config import D1Config, Migrations
+from emulator.object_config import ObjectBinding, ObjectReader, ObjectsConfig
 from emulator.queue_config import Consumer, Plan, Producer, Profile, QueueConfig, QueueReader
 from emulator.section import ConfigWarning, Report, Section, is_list, is_table, shown
 from emulator.worker_config import Limits, Service, WorkerConfig, WorkerReader
@@ -39,6 +41,8 @@ __all__ = [
     "Examination",
     "Limits",
     "Migrations",
+    "ObjectBinding",
+    "ObjectsConfig",
     "Plan",
     "Producer",
     "Profile",
@@ -131,9 +135,12 @@ def _read(
         return None
     queues = QueueReader(profile, plan, report)
     workflows = WorkflowReader(report)
-    reader = WorkerReader(report, queues, workflows, folder, environment)
+    objects = ObjectReader(report)
+    reader = WorkerReader(report, queues, workflows, objects, folder, environment)
     workers = tuple(reader.worker(layers(top, environment)) for top in tops)
-    workflows.check_scripts([worker.name for worker in workers])
+    names = [worker.name for worker in workers]
+    workflows.check_scripts(names)
+    objects.check_scripts(names)
     return Settings(workers=workers, queues=queues.queues(queue_settings), plan=plan)
 
 

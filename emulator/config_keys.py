@@ -150,8 +150,12 @@ TOP_LEVEL_KEYS: Final[Mapping[str, _Kind]] = {**ENVIRONMENT_KEYS, **_TOP_LEVEL_O
 # Sections that are not read here but kept as they are written, for whoever provides them.
 KEPT_AS_WRITTEN: Final = tuple(
     key
-    for key in (*NOT_INHERITED, "assets", "migrations", "exports")
-    if key not in ("vars", "secrets", "queues", "services", "workflows", "d1_databases", "define")
+    for key in (*NOT_INHERITED, "assets")
+    if key
+    not in (
+        *("vars", "secrets", "queues", "services", "workflows", "durable_objects"),
+        *("d1_databases", "define"),
+    )
 )
 
 # What wrangler calls a binding, in its text for a name that is taken twice.

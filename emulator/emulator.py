@@ -30,6 +30,7 @@ from emulator.errors import (
     WorkerLoadError,
 )
 from emulator.ingress import Exchange, ReplyLost
+from emulator.objects.control import DurableObjects
 from emulator.platform import Platform
 from emulator.pump import Goal
 from emulator.queues.control import Queue
@@ -149,7 +150,13 @@ class Emulator:
                 for name in platform.workflows.engine.workflows
             },
         )
-        self.durable_objects: Mapping[str, Any] = Registry("Durable Object binding", {})
+        self.durable_objects: Mapping[str, DurableObjects] = Registry(
+            "Durable Object binding",
+            {
+                binding: DurableObjects(platform.objects, binding, space, self._callers[worker])
+                for binding, (worker, space) in platform.objects.named.items()
+            },
+        )
         self.clock = ClockView(self._kernel)
 
     # -- requests --------------------------------------------------------------------------------
@@ -308,9 +315,9 @@ class Emulator:
 
         Passes sleeps, retry delays, batch time-outs and delayed messages; does not wait for
         retention, cron, paused queues, queues without a consumer, paused Workflows and those that
-        wait for an event. The clock stops at the last thing that happened. `sleeps=False` stops
-        where nothing but sleeps of Workflows is left. Raises `NotSettled`, naming what is pending,
-        past `limit` of virtual time.
+        wait for an event. An object's alarm runs at most 100 times. The clock stops at the last
+        thing that happened. `sleeps=False` stops where nothing but sleeps of Workflows is left.
+        Raises `NotSettled`, naming what is pending, past `limit` of virtual time.
         """
         self._check_open("settle")
         end = self._kernel.now + microseconds(limit)
@@ -320,7 +327,8 @@ class Emulator:
             return not loop.has_work or (not sleeps and workflows.only_sleeps)
 
         goal = Goal("settle()", settled, horizon=end, limit=end)
-        await self._kernel.pump.reach(goal)
+        with self._platform.objects.alarms.settling():
+            await self._kernel.pump.reach(goal)
 
     async def run_until(
         self, predicate: Callable[[], object], limit: Duration = "365 days"

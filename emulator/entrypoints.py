@@ -235,8 +235,17 @@ def is_handler(cls: type[Any], name: str) -> bool:
     return False
 
 
+def relaxed_call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function with as many of the arguments as it takes; they are at most three."""
+    return function(*arguments[: _positional(function)])
+
+
 def _positional(function: Callable[..., Any]) -> int:
     """How many positional arguments a function takes, at most the three there are."""
+    plain = getattr(function, "__func__", None)
+    if isinstance(plain, FunctionType) and not vars(plain):
+        code = plain.__code__
+        return 3 if code.co_flags & inspect.CO_VARARGS else max(code.co_argcount - 1, 0)
     count = 0
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:

@@ -43,6 +43,7 @@ CODES: Final[Mapping[str, Code]] = MappingProxyType(
         "no_consumer": Code(False, "messages lie in a queue that nobody consumes"),
         "missing_handler": Code(False, "a consumer Worker has no `queue` handler"),
         "wrong_arity": Code(False, "a handler cannot take the arguments production gives it"),
+        "alarm_dropped": Code(False, "an object's alarm failed until it was given up"),
         "missing_binding": Code(False, "a binding that is declared and not emulated was used"),
         "ignored_option": Code(False, "an option that production ignores"),
         "lossy_body": Code(False, "a message's body holds what JSON cannot"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from emulator.entrypoints import misfit_of_run
 from emulator.errors import WorkerLoadError
+from emulator.objects.space import object_class
 from emulator.workflows.run import workflow_class
 
 if TYPE_CHECKING:
@@ -72,6 +73,17 @@ def workflow_flaws(worker: Worker) -> Iterator[Flaw]:
         if misfit is not None:
             code = "wrong_arity" if misfit.location else "missing_handler"
             yield Flaw(code, misfit.message, misfit.location)
+
+
+def object_flaws(worker: Worker) -> Iterator[Flaw]:
+    """Yield what is wrong with the classes of the Durable Objects; raises `WorkerLoadError`."""
+    isolate = worker.isolate
+    for binding in worker.config.objects.bindings:
+        if binding.script == worker.name and binding.cls is None:
+            try:
+                object_class(isolate, binding.class_name, binding.binding)
+            except WorkerLoadError as error:
+                yield Flaw("missing_handler", str(error))
 
 
 def option_flaws(worker: Worker) -> Iterator[Flaw]:

@@ -56,6 +56,8 @@ class Invocation(Scope):
 
     # A test's own calls on bindings are no fault sites.
     is_test = False
+    # Whether it has a rule about effects, so that they are worth describing.
+    minds_effects = False
 
     def __init__(self, isolate: Isolate, event: str, *, subject: str = "", about: str = "") -> None:
         super().__init__()
@@ -80,6 +82,7 @@ class Invocation(Scope):
         self.on_end: Callable[[], None] = _nothing
         self.on_killed: Callable[[], None] = _nothing
         self._evicted = False  # a fault takes its background work when it has answered
+        self._leavers: list[Callable[[], None]] | None = None
         self._loose_ends = LooseEnds(self)
         self._partial: dict[str, str] = {}  # lines that are not complete, by level
 
@@ -107,6 +110,20 @@ class Invocation(Scope):
     def repeats(self) -> bool:
         """Whether the platform repeats the code that runs now, should it fail."""
         return self.retried
+
+    @property
+    def lasting(self) -> Invocation:
+        """What functions belong to that this event hands out over RPC."""
+        return self
+
+    def at_leave(self, callback: Callable[[], None]) -> None:
+        """Call back when no line of it will run any more."""
+        if self.gone:
+            callback()
+        elif self._leavers is None:
+            self._leavers = [callback]
+        else:
+            self._leavers.append(callback)
 
     def missing_binding(self, name: str) -> str:
         absent = self.isolate.worker.absent.get(name)
@@ -285,6 +302,10 @@ class Invocation(Scope):
         """Let no line of it run any more, while the platform still waits for it."""
         self.kernel.loop.kill(self)
 
+    def cut_power(self) -> None:
+        """Cut the power of what runs this: the Worker's isolates, or the object of its event."""
+        self.isolate.worker.crash()
+
     def kill(self) -> None:
         """Power cut."""
         if self.gone:
@@ -303,6 +324,9 @@ class Invocation(Scope):
         if not self.dead:
             self._loose_ends.close()
         self.isolate.invocations.pop(self, None)
+        leavers, self._leavers = self._leavers, None
+        for callback in leavers or ():
+            callback()
 
     # -- reports ---------------------------------------------------------------------------------
 

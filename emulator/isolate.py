@@ -91,6 +91,10 @@ class Worker:
         self._bundle, self._isolate = bundle, isolate
         self.kernel.record("reload", f"worker {self.name}")
 
+    def another_isolate(self) -> Isolate:
+        """An isolate of the same code beside the current one. Raises `WorkerLoadError`."""
+        return self._load(self._bundle)
+
     def _load(self, bundle: Bundle) -> Isolate:
         isolate = Isolate(self, bundle)
         isolate.load()

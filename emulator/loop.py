@@ -17,6 +17,8 @@ Rules kept here, each with a test in `tests/test_loop.py`:
 7. An exception that comes from outside (Ctrl-C, a test's time-out) aborts the run, even one that
    user code swallows; one of user code, `SystemExit` and `KeyboardInterrupt` included, ends only
    its own task.
+8. Where a scope has a gate (`gate.py`), what one of its handles makes ready in the scopes of that
+   gate runs before anything else; then the gate is told that the turn is over.
 
 Power cuts inside synchronous code. A binding that cuts its caller's power (`cut_here`) can freeze
 the stack only if that runs in a greenlet. With `synchronous_cuts` each drain runs in a new one; it
@@ -62,9 +64,10 @@ from emulator.scope import KERNEL, SCOPE, Scope
 from emulator.tasks import Future, Task, make_task, start
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
     from concurrent.futures import Executor
 
+    from emulator.gate import InputGate
     from emulator.location import Location
 
 __all__ = ["Future", "Handle", "PowerCut", "SimLoop", "Task", "Timer"]
@@ -112,6 +115,9 @@ class SimLoop(Refusals):
         self._working_timers = 0
         self._cancelled_timers = 0
         self._inbox: collections.deque[Handle] = collections.deque()
+        # The gate of the object whose turn it is, and what that turn has made ready.
+        self._turn: InputGate | None = None
+        self._steps: collections.deque[Handle] = collections.deque()
         self._origin = clock.start
         self._kernel_context = Context()
         self._kernel_context.run(SCOPE.set, KERNEL)
@@ -176,7 +182,10 @@ class SimLoop(Refusals):
         if self._closed:
             # A test may set an event after its emulator is gone; nobody waits any more.
             return handle
-        self._ready.append(handle)
+        if self._turn is not None and handle.scope is not None and handle.scope.gate is self._turn:
+            self._steps.append(handle)
+        else:
+            self._ready.append(handle)
         if not self.draining:
             self.wake()
         return handle
@@ -289,12 +298,12 @@ class SimLoop(Refusals):
 
     def has_work_besides(self, timers: int) -> bool:
         """Whether there is something to do besides so many timers that count as work."""
-        return bool(self._ready) or self._working_timers > timers
+        return bool(self._ready) or self._turn is not None or self._working_timers > timers
 
     @property
     def has_ready(self) -> bool:
         """Whether a callback is ready to run."""
-        return bool(self._ready or self._inbox)
+        return bool(self._ready or self._inbox or self._turn is not None)
 
     @property
     def timers(self) -> list[Timer]:
@@ -416,15 +425,23 @@ class SimLoop(Refusals):
     bottom = enter.__code__
 
     def _run_ready(self, budget: int) -> int:
-        ready = self._ready
+        ready, steps = self._ready, self._steps
         handle: Any = None
         try:
             while True:
                 self._release()
-                if not ready:
+                if not ready and self._turn is None:
                     return budget
-                while ready:
-                    handle = ready.popleft()
+                while True:
+                    if steps:
+                        handle = steps.popleft()
+                    elif self._turn is not None:
+                        self._end_turn()
+                        continue
+                    elif ready:
+                        handle = ready.popleft()
+                    else:
+                        break
                     scope = handle.scope
                     if scope is not None and scope.dead:
                         self.pin(handle)
@@ -432,11 +449,15 @@ class SimLoop(Refusals):
                     if handle._cancelled:
                         continue
                     if scope is not self.running_scope:
-                        if ready and self._is_contended(scope, ready[0].scope):
+                        if ready and self._turn is None and self._is_contended(scope, ready[0]):
                             handle = self._pick(handle)
                             scope = handle.scope
                         self.running_scope = scope
                         self.on_scope(scope)
+                    if scope is not None and scope.gate is not None and self._turn is None:
+                        if not scope.gate.admit(handle):
+                            continue
+                        self._turn = scope.gate
                     try:
                         handle._context.run(handle._callback, *handle._args)
                     except BaseException as error:
@@ -452,9 +473,20 @@ class SimLoop(Refusals):
             # Its argument may be a future whose exception's traceback holds this frame.
             handle = None
 
+    def _end_turn(self) -> None:
+        gate, self._turn = self._turn, None
+        if gate is not None:
+            self.running_scope = KERNEL
+            self._kernel_context.run(gate.end_turn)
+
+    def admit_again(self, events: Iterable[Handle]) -> None:
+        """Let events ask their gate once more, which kept them."""
+        self._ready.extend(events)
+
     @staticmethod
-    def _is_contended(one: Scope | None, other: Scope | None) -> bool:
-        """Whether these are two invocations."""
+    def _is_contended(one: Scope | None, handle: Handle) -> bool:
+        """Whether this handle is of another invocation than that one."""
+        other = handle.scope
         if one is other or one is None or other is None or other.dead:
             return False
         return not (getattr(one, "is_test", True) or getattr(other, "is_test", True))
@@ -555,7 +587,7 @@ class SimLoop(Refusals):
         for reference in self._generators.values():
             if reference.scope is scope and (agen := reference()) is not None:
                 self.pin(agen)
-        for handle in (*self._ready, *self._inbox):
+        for handle in (*self._ready, *self._steps, *self._inbox):
             if handle.scope is scope:
                 self.pin(handle)
         for timer in [*self._never, *(entry[2] for entry in self._timers)]:
@@ -638,7 +670,7 @@ class SimLoop(Refusals):
         if self._closed:
             return
         self._close_unstarted()
-        for handle in (*self._ready, *self._inbox):
+        for handle in (*self._ready, *self._steps, *self._inbox):
             if handle.scope is not None and handle.scope.dead:
                 self.pin(handle)  # as if its turn had come
         super().close()
@@ -649,6 +681,8 @@ class SimLoop(Refusals):
         self._timers.clear()
         self._never.clear()
         self._inbox.clear()
+        self._steps.clear()
+        self._turn = None
         self._generators.clear()
         self._dying.clear()
         for scope in self._killed:

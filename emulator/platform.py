@@ -20,6 +20,7 @@ from emulator.flaws import handler_flaws, option_flaws, own_workflows
 from emulator.ingress import Ingress
 from emulator.isolate import Worker, pending_calls
 from emulator.kernel import Kernel, Profile
+from emulator.objects.service import Objects
 from emulator.queues.model import ConsumerRules, QueueRules
 from emulator.queues.service import Queues
 from emulator.runtime.pyproxy import PyProxy
@@ -101,11 +102,13 @@ class Platform:
         self.kernel.outbound = Outbound(self.kernel, outbound)
         self.queues = Queues(self.kernel, list(_queue_rules(settings, profile)))
         self.workflows = Workflows(self.kernel, list(_workflow_rules(settings, profile)))
+        self.objects = Objects(self.kernel, settings.workers, folder)
         self.d1 = D1(self.kernel, folder, migrate=apply_migrations)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
             "workflows": self.workflows,
+            "objects": self.objects,
             "d1": self.d1,
         }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
@@ -134,6 +137,7 @@ class Platform:
             for workflow in config.workflows:
                 if workflow.script == config.name:
                     self.workflows.add(workflow, worker)
+            self.objects.add(worker)
         kernel.findings.provide(self._unfired_faults)
         kernel.findings.provide(self._unconsumed)
         kernel.findings.provide(self._unreached_mocks)
@@ -156,6 +160,8 @@ class Platform:
             self._find(flaw.code, flaw.message, worker.name, place)
         for workflow in own_workflows(worker):
             workflow_class(worker.isolate, workflow)
+        for space in self.objects.spaces_of(worker):
+            space.class_in(worker.isolate)
 
     def _find(self, code: str, message: str, worker: str, location: str | None = None) -> None:
         now = moment(self.kernel.now)
@@ -176,17 +182,20 @@ class Platform:
         for worker in self.workers.values():
             worker.evict()
             self.workflows.interrupt(worker)
+        self.objects.evict()
 
     def crash(self) -> None:
         """Cut the power of every isolate."""
         for worker in self.workers.values():
             worker.crash()
+        self.objects.crash()
 
     def reload(self) -> None:
         """Load the code of every Worker again."""
         for worker in self.workers.values():
             worker.reload()
             self.workflows.interrupt(worker)
+            self.objects.reload(worker)
 
     def restart(self) -> None:
         """Crash, and rebuild the platform's own state from the store."""

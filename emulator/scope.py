@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import asyncio
 
+    from emulator.gate import InputGate
+
 
 class Scope:
     """One invocation, as the event loop sees it."""
 
-    __slots__ = ("__weakref__", "closing", "dead", "tasks")
+    __slots__ = ("__weakref__", "closing", "dead", "gate", "tasks")
 
     def __init__(self) -> None:
         self.dead = False
+        # What decides when events of a Durable Object may run; others need no leave.
+        self.gate: InputGate | None = None
         # In creation order; a task leaves when its coroutine ends.
         self.tasks: dict[asyncio.Task[Any], None] = {}
         # Tasks of the loop's that close async generators the code left suspended.

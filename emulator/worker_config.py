@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from emulator.d1_config import D1Config
+    from emulator.object_config import ObjectReader, ObjectsConfig
     from emulator.queue_config import Consumer, Producer, QueueReader
     from emulator.section import Report, Section
     from emulator.workflow_config import WorkflowConfig, WorkflowReader
@@ -84,6 +85,7 @@ class WorkerConfig:
     consumers: tuple[Consumer, ...]
     workflows: tuple[WorkflowConfig, ...]
     databases: tuple[D1Config, ...]
+    objects: ObjectsConfig
     crons: tuple[str, ...]
     services: tuple[Service, ...]
     limits: Limits
@@ -98,6 +100,7 @@ class WorkerReader:
     report: Report
     queues: QueueReader
     workflows: WorkflowReader
+    objects: ObjectReader
     folder: Path
     environment: str | None
     _named_by: dict[str, str] = field(default_factory=dict)
@@ -128,6 +131,7 @@ class WorkerReader:
             databases=databases(
                 config.of("d1_databases"), source.parent if source else self.folder
             ),
+            objects=self.objects.objects(config.of, name),
             crons=_crons(config),
             services=_services(config),
             limits=_limits(config),

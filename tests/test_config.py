@@ -25,6 +25,8 @@ from emulator.config import (
     ConfigWarning,
     Consumer,
     Limits,
+    ObjectBinding,
+    ObjectsConfig,
     Producer,
     QueueConfig,
     Service,
@@ -196,12 +198,14 @@ def expected_worker(project: Path, source: Path) -> WorkerConfig:
         crons=("*/5 * * * *", "0 0 * * mon"),
         workflows=(),
         databases=(),
+        objects=ObjectsConfig(
+            bindings=(ObjectBinding(binding="ROOM", class_name="Room", script="signup"),),
+            sqlite={"Room": True},
+        ),
         services=(Service(binding="BILLING", service="billing", entrypoint="Invoices"),),
         limits=Limits(cpu_ms=30_000),
         other={
             "kv_namespaces": [{"binding": "SEEN", "id": "0f2ac74b498b48028cb68387c421e279"}],
-            "durable_objects": {"bindings": [{"name": "ROOM", "class_name": "Room"}]},
-            "migrations": [{"tag": "v1", "new_sqlite_classes": ["Room"]}],
         },
         ignored=(),
     )

@@ -14,8 +14,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 CODE_LIST = (
     "background_error, floating_task, never_awaited, outbound_unmocked, fault_not_fired, "
     "nondeterministic, handler_exception, wait_until_cancelled, ignored_ack, message_dropped, "
-    "no_consumer, missing_handler, wrong_arity, missing_binding, ignored_option, lossy_body, "
-    "effect_outside_step, replay_diverged, sleep_changed, mock_not_reached"
+    "no_consumer, missing_handler, wrong_arity, alarm_dropped, missing_binding, ignored_option, "
+    "lossy_body, effect_outside_step, replay_diverged, sleep_changed, mock_not_reached"
 )
 
 

@@ -64,10 +64,11 @@ _LAYERS = (
         "cron_dialect",
         "cron_config",
         "d1_config",
+        "object_config",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),
-    ("faults", "store", "loop", "tasks", "unawaited", "refusals", "adaptations", "pump"),
+    ("faults", "store", "gate", "loop", "tasks", "unawaited", "refusals", "adaptations", "pump"),
     (
         "runtime",
         "config",
@@ -80,7 +81,10 @@ _LAYERS = (
     ),
     ("kernel", "deployment", "invocation", "isolate", "caller", "timers", "loose_ends"),
     ("sql",),
-    ("bindings", "queues", "workflows", "d1", "ingress", "response_body", "cron", "client"),
+    (
+        *("bindings", "queues", "workflows", "objects", "d1", "rpc", "ingress", "response_body"),
+        *("cron", "client"),
+    ),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),
     (
@@ -99,6 +103,7 @@ _PURE = (
     *(f"workflows/{name}" for name in ("engine", "batches", "rollback", "steps", "core", "state")),
     *(f"workflows/{name}" for name in ("instance", "journal", "execution", "slots", "timers")),
     *(f"workflows/{name}" for name in ("views", "retries", "grammar", "texts", "model")),
+    *(f"objects/{name}" for name in ("ids", "stored", "state", "alarms", "limits")),
     *(f"sweeping/{name}" for name in ("search", "selection", "ledger", "shrinking", "outcome")),
     *(f"sweeping/{name}" for name in ("determinism", "text", "page", "schema", "junit")),
 )

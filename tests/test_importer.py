@@ -425,6 +425,7 @@ async def test_names_of_the_newer_sdk_fail_as_in_production(
 @pytest.mark.parametrize(
     ("module", "date"),
     [
+        ("workers.entrypoints", FROZEN),
         ("workers.gateway", FROZEN),
         ("workers.utils", FROZEN),
         ("workers._workers", "2026-04-21"),

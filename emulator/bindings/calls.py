@@ -87,15 +87,34 @@ def call(
     """Make a call on a binding; the future is its answer.
 
     `perform` does the work, and is told which actions changed the call without ending it
-    (`stale`); it returns the answer or a future of it, and raises `JsException`. `lost` makes the
-    error that the caller sees of `fail` and of `lose_reply`. The future never resolves where the
-    platform would not make the call any more, and where the caller loses its power.
+    (`stale`); it returns the answer, a future of it or a `Later`, and raises `JsException`. `lost`
+    makes the error that the caller sees of `fail` and of `lose_reply`. The future never resolves
+    where the platform would not make the call any more, and where the caller loses its power.
     """
     loop = invocation.kernel.loop
     answer: asyncio.Future[Any] = loop.create_future()
     made = _Made(invocation, perform, site, lost, available, invocation.repeats, answer)
     loop.kernel_soon(made.act)
     return answer
+
+
+class Later:
+    """An answer that is not there yet; a future of the emulator's own work that costs no turn."""
+
+    __slots__ = ("_then",)
+
+    def __init__(self) -> None:
+        self._then: Callable[[Any, BaseException | None], None] | None = None
+
+    def then(self, take: Callable[[Any, BaseException | None], None]) -> None:
+        """Call back with the answer, or its error."""
+        self._then = take
+
+    def settle(self, value: Any, error: BaseException | None = None) -> None:
+        """Give the answer, once; nobody may ask for it."""
+        then, self._then = self._then, None  # whoever asks holds this: a cycle for each call
+        if then is not None:
+            then(value, error)
 
 
 class _Made:
@@ -132,7 +151,7 @@ class _Made:
         struck = meet(invocation, self.site, repeats=self.repeats, available=self.available)
         self.ending = struck.ending
         if struck.ending == "crash_before":
-            invocation.isolate.worker.crash()
+            invocation.cut_power()
             return
         if struck.ending == "fail":
             reject(self.answer, self.lost())
@@ -142,7 +161,9 @@ class _Made:
         except JsException as error:
             self._finish(None, error)
             return
-        if isinstance(result, asyncio.Future):
+        if isinstance(result, Later):
+            result.then(self._finish)
+        elif isinstance(result, asyncio.Future):
             result.add_done_callback(self._take)
         else:
             self._finish(result, None)
@@ -156,7 +177,7 @@ class _Made:
     def _finish(self, result: Any, error: BaseException | None) -> None:
         if self.ending == "crash_after":
             if not self.invocation.dead:
-                self.invocation.isolate.worker.crash()
+                self.invocation.cut_power()
         elif self.ending == "lose_reply":
             reject(self.answer, self.lost())
         elif error is not None:

@@ -127,7 +127,7 @@ class OutboundSite:
     def _cut_power(self) -> None:
         if not self._invocation.dead:
             # Else another crash was faster, and the Worker may live again.
-            self._invocation.isolate.worker.crash()
+            self._invocation.cut_power()
         raise PowerCutHere
 
     def _answer_with(self, status: int) -> httpx.Response:

@@ -18,6 +18,7 @@ from emulator.flaws import (
     binding_flaws,
     cron_flaws,
     handler_flaws,
+    object_flaws,
     option_flaws,
     workflow_flaws,
 )
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from emulator.flaws import Flaw
     from emulator.isolate import Worker
     from emulator.kernel import Profile
+
+_OF_CODE = (handler_flaws, cron_flaws, workflow_flaws, object_flaws)
 
 
 @dataclass(slots=True)
@@ -115,7 +118,7 @@ def _look_at(verdict: Verdict, worker: Worker, stand_ins: Collection[str]) -> No
     main = worker.config.main
     if isinstance(main, Path) and main.suffix == ".py" and main.is_file():
         try:
-            found = list(chain(handler_flaws(worker), cron_flaws(worker), workflow_flaws(worker)))
+            found = list(chain.from_iterable(flaws(worker) for flaws in _OF_CODE))
         except WorkerLoadError as error:
             verdict.loads = False
             verdict.problems.append(f"{_source(worker)}: {explained(error)}")

@@ -72,7 +72,7 @@ _Met = tuple[str, int, bool, bool, "Collection[str] | None", int]
 
 
 # Requests of synchronous clients end in no await in which their code could be frozen.
-_SYNCHRONOUS: Final = "fetch"
+_SYNCHRONOUS: Final = ("fetch", "storage")
 _CRASHES: Final = ("crash_before", "crash_after")
 
 
@@ -180,8 +180,9 @@ class Faults:
     def may_cut_calls(self) -> bool:
         """Whether a planned crash may strike inside a synchronous call of the Worker's code."""
         return any(
-            planned.fault.action in _CRASHES and planned.pattern.may_be(_SYNCHRONOUS)
+            planned.fault.action in _CRASHES and planned.pattern.may_be(kind)
             for planned in self._planned
+            for kind in _SYNCHRONOUS
         )
 
     def meet(

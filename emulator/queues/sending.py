@@ -79,7 +79,7 @@ class Sending:
             return
         action = calls.meet(invocation, self._site("send", queue), repeats=repeats).ending
         if action == "crash_before":
-            invocation.isolate.worker.crash()
+            invocation.cut_power()
             return
         if action == "fail":
             calls.reject(answer, internal_error(verb, invocation.flags))
@@ -88,7 +88,7 @@ class Sending:
         before = {"metadata": {"metrics": metrics(self._backlog(queue))}}
         self.enter(queue, messages, by=invocation.subject)
         if action == "crash_after":
-            invocation.isolate.worker.crash()
+            invocation.cut_power()
         elif action == "lose_reply":
             calls.reject(answer, internal_error(verb, invocation.flags))
         else:

@@ -1,14 +1,11 @@
 """`workers._workers`, the one module that holds the SDK frozen in the runtime (python-api.md 1)."""
 
+from emulator.runtime.frozen_rpc import _DurableObjectNamespaceWrapper, _FetcherWrapper
 from emulator.runtime.frozen_workflows import (
     _WorkflowBindingWrapper,
     _WorkflowInstanceWrapper,
 )
-from emulator.runtime.rpc import (
-    _DurableObjectNamespaceWrapper,
-    _EnvWrapper,
-    _FetcherWrapper,
-)
+from emulator.runtime.rpc import _EnvWrapper
 from emulator.runtime.sdk.workflow_errors import NonRetryableError
 from emulator.runtime.workers import (
     Blob,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _SOURCES: dict[str, str] = {
     "workers": "emulator.runtime.workers",
     "workers._workers": "emulator.runtime.frozen_sdk",
+    "workers.entrypoints": "emulator.runtime.sdk.entrypoints",
     "workers.rpc": "emulator.runtime.rpc",
     "workers.workflows": "emulator.runtime.sdk.workflow_errors",
     "js": "emulator.runtime.js",
@@ -33,7 +34,10 @@ _PACKAGES = frozenset({"workers", "pyodide"})
 _SERVED = frozenset({"workers", "js", "pyodide", "_pyodide", "asgi"})
 # Modules of the SDK from PyPI only, and of the one frozen in the runtime (python-api.md 1).
 _EXTERNAL = frozenset(
-    {"workers.asgi", "workers.wsgi", "workers.gateway", "workers.rpc", "workers.utils"}
+    {
+        *("workers.asgi", "workers.wsgi", "workers.gateway"),
+        *("workers.entrypoints", "workers.rpc", "workers.utils"),
+    }
 )
 _FROZEN = frozenset({"workers._workers"})
 # Pyodide's version by generation (python-api.md 2.4).

@@ -18,7 +18,10 @@ def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
     A failure nobody waits for stays silent here; whoever tracks the call reports it.
     """
     future = asyncio.ensure_future(work)
-    future.add_done_callback(_mark_retrieved)
+    if future.done():
+        _mark_retrieved(future)
+    else:
+        future.add_done_callback(_mark_retrieved)
     return future
 
 

@@ -85,14 +85,14 @@ class JsProxy(metaclass=_Meta):
             return type_of(self._js)
         if name[:2] == "__":
             raise AttributeError(name)
-        return _member(self._js, _unmangle(name))
+        return _member(self._js, unmangle(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        set_property(self._js, _unmangle(name), unwrap(value))
+        set_property(self._js, unmangle(name), unwrap(value))
 
     def __delattr__(self, name: str) -> None:
         if isinstance(self._js, dict):
-            self._js.pop(_unmangle(name), None)
+            self._js.pop(unmangle(name), None)
 
     def __eq__(self, other: object) -> Any:
         if not isinstance(other, JsProxy):
@@ -516,8 +516,8 @@ def double_proxy(obj: Any) -> Any:
     return make(_CallableDoubleProxy if callable(obj) else _DoubleProxy, PyProxy(obj, kept=True))
 
 
-def _unmangle(name: str) -> str:
-    """`from_` and `finally_` are JavaScript's `from` and `finally`."""
+def unmangle(name: str) -> str:
+    """Return JavaScript's name for an attribute: that of `from_` is `from`."""
     bare = name.rstrip("_")
     return name[:-1] if name[-1:] == "_" and keyword.iskeyword(bare) else name
 

@@ -16,6 +16,7 @@ from emulator.values import (
     UNDEFINED,
     BigInt,
     Function,
+    HostObject,
     JsException,
     Opaque,
     ProxiedDict,
@@ -193,7 +194,27 @@ def python_function(function: Callable[..., Any]) -> Function:
     def call(*args: Any) -> Any:
         return to_host(unwrap(function(*map(wrap, args))))
 
-    return Function(call, getattr(function, "__name__", ""), source="function(){}")
+    name = getattr(function, "__name__", "")
+    return Function(call, name, source="function(){}", python=function)
+
+
+def call_given(function: Any, *args: Any) -> Any:
+    """Call a function that user code gave, with canonical values, as JavaScript does.
+
+    The result is a JavaScript value: what a Python function made stays that very object.
+    """
+    from emulator.runtime.proxies import wrap
+
+    python = getattr(function, "python", None)
+    return function(*args) if python is None else unwrap(python(*map(wrap, args)))
+
+
+async def await_given(function: Any, *args: Any) -> Any:
+    """`call_given`, and wait for what it returns, as `await` of JavaScript does."""
+    value = call_given(function, *args)
+    if isinstance(value, PyProxy) and inspect.isawaitable(value.obj):
+        return unwrap(await value.obj)
+    return await value if inspect.isawaitable(value) else value
 
 
 def call_value(function: Any, *args: Any) -> Any:
@@ -204,6 +225,8 @@ def call_value(function: Any, *args: Any) -> Any:
         return unwrap(function.obj(*map(wrap, args)))
     if isinstance(function, Function):
         return function.call(*(args if function.raw else map(to_host, args)))
+    if isinstance(function, HostObject) and callable(function):
+        return function(*map(to_host, args))
     raise JsException("TypeError", f"{describe(function)} is not a function")
 
 
@@ -218,7 +241,7 @@ def describe(value: Any) -> str:
 
 def iterate(value: Any) -> Iterable[Any]:
     """Return JavaScript's iterator over a JavaScript value; raises `TypeError` (JsException)."""
-    from emulator.values import HostObject, JsMap, JsSet
+    from emulator.values import JsMap, JsSet
 
     if isinstance(value, PyProxy) and not callable(value.obj):
         try:

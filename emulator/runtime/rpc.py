@@ -11,13 +11,13 @@ import inspect
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.runtime import frozen_workflows
+from emulator.runtime import frozen_rpc, frozen_workflows
 from emulator.runtime.calls import invoke
 from emulator.runtime.host import current
 from emulator.runtime.js_properties import lookup
 from emulator.runtime.profile import is_modern
 from emulator.runtime.promises import BindingCall
-from emulator.runtime.proxies import JsProxy, make, wrap
+from emulator.runtime.proxies import JsProxy, make, unmangle, wrap
 from emulator.runtime.pyproxy import call_value, unwrap
 from emulator.values import UNDEFINED, Function, HostObject, class_of
 
@@ -128,6 +128,8 @@ class _BindingWrapper:
             values.append({key: to_canonical(value) for key, value in kwargs.items()})
         if isinstance(function, Function):
             result = call_value(function, *values)
+        elif isinstance(function, HostObject):
+            result = function(*values)  # type: ignore[operator]
         else:
             result = invoke(function, values) if values else function()
         if result is UNDEFINED:
@@ -143,7 +145,7 @@ class _BindingWrapper:
         if isinstance(held, HostObject) and name in held.js_members:
             member = held.js_lookup(name)
         else:
-            member = lookup(held, name)
+            member = lookup(held, unmangle(name))
         if type(member) in PRIMITIVE:
             result = member
         elif not callable(member) or isinstance(member, HostObject):
@@ -305,6 +307,8 @@ _WRAPPERS: Final[dict[str, Callable[[Any], Any]]] = {
 
 # What the SDK frozen in the runtime has instead; None leaves a binding raw.
 _FROZEN: Final[dict[str, Callable[[Any], Any] | None]] = {
+    "Fetcher": frozen_rpc._FetcherWrapper,
+    "DurableObjectNamespace": frozen_rpc._DurableObjectNamespaceWrapper,
     "WorkflowImpl": frozen_workflows._WorkflowBindingWrapper,
     **dict.fromkeys(sorted(_WRAPPED)),
 }
@@ -325,12 +329,14 @@ class _EnvWrapper:
 
     def __init__(self, env: Any) -> None:
         if env is not self:
-            self._env = env if isinstance(env, JsProxy) else wrap(env)
+            self._env = wrap(env) if isinstance(env, HostObject) else env
             self._known = {}
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__" or name in ("_env", "_known"):
             raise AttributeError(name)
+        if not isinstance(self._env, JsProxy):
+            return getattr(self._env, name)
         raw = lookup(self._env._js_unwrap(), name)
         known = self._known.get(name)
         if known is not None and known[0] is raw:
@@ -348,14 +354,14 @@ class _EnvWrapper:
 
 
 class TestEnvWrapper(_EnvWrapper):
-    """The env as a test has it: Workflows are the same whatever the Worker's date."""
+    """The env as a test has it: stubs and Workflows are the same whatever the Worker's date."""
 
     __test__ = False
 
     @staticmethod
     def _wrapper(js_class: str) -> Callable[[Any], Any] | None:
-        if js_class == "WorkflowImpl":
-            return _WorkflowBindingWrapper
+        if js_class in ("WorkflowImpl", "Fetcher", "DurableObjectNamespace"):
+            return _WRAPPERS[js_class]
         return _EnvWrapper._wrapper(js_class)
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.ffi import property_key, typed_array
-from emulator.runtime.profile import generation
+from emulator.runtime.profile import generation, is_modern
 from emulator.runtime.proxies import JsProxy, double_proxy, to_memoryview, wrap
 from emulator.runtime.pyproxy import PyProxy, python_function, to_host, unwrap
 from emulator.values import (
@@ -69,6 +69,8 @@ def python_to_rpc(value: Any) -> Any:
 
     Raises `TypeError` for tuples, bytearrays, awaitables and regular expressions, anywhere inside.
     """
+    if not is_modern():
+        return _frozen().python_to_rpc(value)
     if hasattr(type(value), "_js_unwrap"):
         _convert_proxy(value)  # refuses what cannot be sent
         return getattr(value, "_binding", value)
@@ -123,10 +125,11 @@ def _convert(value: Any, null: Any) -> Any:
         return [_convert(item, null) for item in value]
     if value is None:
         return null
-    return _convert_other(value, null)
+    return convert_other(value, null)
 
 
-def _convert_other(value: Any, null: Any) -> Any:
+def convert_other(value: Any, null: Any) -> Any:
+    """Convert what is neither a primitive nor a plain dict or list."""
     if isinstance(value, JsException) or hasattr(type(value), "_js_unwrap"):
         return _convert_proxy(value)
     if isinstance(value, (tuple, bytearray)):
@@ -187,6 +190,8 @@ def python_from_rpc(obj: Any) -> Any:
     Objects and Maps become `JsDict`, Dates naive datetimes in UTC, buffers memoryviews, null and
     undefined None. Instances of other classes stay `JsProxy`.
     """
+    if not is_modern():
+        return _frozen().python_from_rpc(obj)
     if isinstance(obj, (JsProxy, JsException)):
         return from_canonical(unwrap(obj))
     return None if unwrap(obj) is None else obj
@@ -229,11 +234,38 @@ def _from_other(value: Any) -> Any:
     if isinstance(value, JsException):
         return Exception(str(value)) if value.name == "Error" else value
     if isinstance(value, HostObject):
-        if value.js_class == "TestController":
-            return None
-        factory = _CLASSES.get(value.js_class)
-        return wrap(value) if factory is None else factory(wrap(value))
+        return as_python_class(value)
     return wrap(value)
+
+
+def as_python_class(value: HostObject) -> Any:
+    """Return the `workers` class that stands for a host object; a `JsProxy` if there is none."""
+    if value.js_class == "TestController":
+        return None
+    factory = _CLASSES.get(value.js_class)
+    return wrap(value) if factory is None else factory(wrap(value))
+
+
+def argument_of(value: Any) -> Any:
+    """Return what a method that is called over RPC gets for a canonical argument, by the SDK."""
+    kind = type(value)
+    if kind in PRIMITIVE:
+        return value
+    return from_canonical(value) if is_modern() else _frozen().from_canonical(value)
+
+
+def result_of(value: Any) -> Any:
+    """Return the canonical value for what a method returned over RPC, by the SDK."""
+    kind = type(value)
+    if kind is str or kind is bool or (kind is int and -SAFE < value < SAFE):
+        return value
+    return to_canonical(value) if is_modern() else _frozen().to_canonical(value)
+
+
+def _frozen() -> Any:
+    from emulator.runtime import frozen_rpc
+
+    return frozen_rpc
 
 
 def _key(value: Any, container: str) -> Any:

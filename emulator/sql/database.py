@@ -15,6 +15,7 @@ them between `begin` and `commit`, unless `is_atomic` says that it is not needed
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -43,6 +44,12 @@ _HAZARDS: Final = (
     " FROM sqlite_schema"
 )
 _ENTRIES: Final = "SELECT count(*) FROM sqlite_schema"
+_MADE: Final = (
+    "SELECT type, name, sql LIKE 'create virtual%' AS is_virtual FROM sqlite_schema "
+    "WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' "
+    "AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\' ORDER BY is_virtual DESC, rowid"
+)
+_SEQUENCES: Final = "SELECT name FROM sqlite_schema WHERE name = 'sqlite_sequence'"
 
 
 class _Before(NamedTuple):
@@ -69,6 +76,7 @@ class Database:
         self._counters = Counters(self.own, self._regulator)
         self._hazards: tuple[bool, bool] | None = None
         self._size: int | None = None
+        self._readers: list[weakref.ref[sqlite3.Cursor]] = []
         self._open()
 
     def _open(self) -> None:
@@ -116,6 +124,9 @@ class Database:
             self._failed(given, error)
             raise
         self._finish(given)
+        if rows is None:
+            self._readers = [one for one in self._readers if one() is not None]
+            self._readers.append(weakref.ref(cursor))
         source = cursor if rows is None else iter(rows)
         return Reading(source, _columns(cursor), counts, self._check_era(given.last))
 
@@ -302,6 +313,26 @@ class Database:
         if self.path is not None:
             remove(self.path)
         self._open()
+
+    def empty(self) -> None:
+        """Drop all that user code made, as part of a transaction; what still reads is cancelled."""
+        self.era += 1
+        for reference in self._readers:
+            if (cursor := reference()) is not None:
+                cursor.close()
+        self._readers.clear()
+        if not self._connection.in_transaction:
+            self.own("BEGIN")
+        self.own("PRAGMA defer_foreign_keys = ON")
+        for kind, name, _ in self.own(_MADE):
+            quoted = name.replace('"', '""')
+            # A virtual table takes tables of its own with it.
+            self.own(f'DROP {kind} IF EXISTS "{quoted}"')
+        for (name,) in self.own(_SEQUENCES):
+            self.own(f"DELETE FROM {name}")
+        self.own("PRAGMA defer_foreign_keys = OFF")
+        self._deferred = False
+        self._forget_schema()
 
     def close(self) -> None:
         """Let go of the database; what was not flushed is lost."""

@@ -143,8 +143,9 @@ class Opaque:
 class Function(Opaque):
     """A JavaScript function, or a Python one that was passed to JavaScript.
 
-    Calling it takes and returns canonical values. With `raw` it gets its arguments as JavaScript
-    has them, proxies of Python objects included; only the emulator's own built-ins do.
+    Calling it takes and returns canonical values; `python` is the Python one. With `raw` it gets
+    its arguments as JavaScript has them, proxies of Python objects included; only the emulator's
+    own built-ins do.
     """
 
     typeof: ClassVar[str] = "function"
@@ -157,8 +158,10 @@ class Function(Opaque):
         *,
         raw: bool = False,
         source: str | None = None,
+        python: Callable[..., Any] | None = None,
     ) -> None:
         self.call = call
+        self.python = python
         self.name = name
         self.raw = raw
         self.source = source or f"function {name}() {{ [native code] }}"

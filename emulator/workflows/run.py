@@ -80,6 +80,8 @@ class Call:
 class WorkflowRun(Invocation):
     """One execution of a Workflow instance."""
 
+    minds_effects = True
+
     def __init__(
         self,
         isolate: Isolate,

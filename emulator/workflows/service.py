@@ -160,7 +160,7 @@ class Workflows:
             return
         fault = calls.meet(invocation, site, repeats=repeats).ending
         if fault == "crash_before":
-            invocation.isolate.worker.crash()
+            invocation.cut_power()
             return
         if fault == "fail":
             calls.reject(answer, raised(self.profile, _INTERNAL))
@@ -185,7 +185,7 @@ class Workflows:
     ) -> None:
         """Answer a call that was performed, or refused, unless a fault takes the answer away."""
         if fault == "crash_after":
-            invocation.isolate.worker.crash()
+            invocation.cut_power()
         elif fault == "lose_reply":
             calls.reject(answer, raised(self.profile, _INTERNAL))
         elif refused is not None:
@@ -279,7 +279,7 @@ class Workflows:
         actions = [fault.action for fault in faults]
         invocation.struck = invocation.struck or bool(actions)
         if "crash_before" in actions:
-            invocation.isolate.worker.crash()
+            invocation.cut_power()
             return
         if "fail" in actions:
             calls.reject(answer, raised(self.profile, _INTERNAL))

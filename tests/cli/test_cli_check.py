@@ -101,6 +101,19 @@ def test_all_problems_of_config_and_code_are_listed_at_once(cli: Cli) -> None:
     assert cli("check").stdout.endswith("\nw: fetch, scheduled\n7 problems, 1 warning\n")
 
 
+def test_objects_need_their_class(cli: Cli) -> None:
+    config(
+        cli,
+        durable_objects={"bindings": [{"name": "ROOMS", "class_name": "Room"}]},
+        migrations=[{"tag": "v1", "new_sqlite_classes": ["Room"]}],
+    )
+    (line,) = problems(cli)
+    assert line.startswith(
+        "wrangler.jsonc: w: the binding ROOMS needs Room, a DurableObject that the Worker w "
+        "exports; it exports: none (wrangler: Your Worker depends on the following Durable "
+    )
+
+
 def test_crons_need_a_handler_of_their_own(cli: Cli) -> None:
     config(cli, triggers={"crons": ["0 * * * *", "5 * * * *"]})
     (line,) = problems(cli)

@@ -268,7 +268,17 @@ def test_registered_classes_are_made_of_instances() -> None:
         assert python_from_rpc(wrap({"t": Ticket()})) == {"t": ("ticket", "Ticket")}
 
 
-# The binding wrapper
+# The wrappers of the env and of its bindings
+
+
+def test_an_env_of_python_s_own_is_kept_as_it_is() -> None:
+    class Env:
+        A = (1,)
+
+    wrapped = _EnvWrapper(Env)
+    assert _EnvWrapper(wrapped) is wrapped
+    assert wrapped._env is Env
+    assert wrapped.A is Env.A
 
 
 def test_attributes_are_read_once_and_subscripts_every_time() -> None:

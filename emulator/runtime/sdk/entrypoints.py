@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from emulator.runtime.profile import is_modern
 from emulator.runtime.rpc import _BindingWrapper, _EnvWrapper
@@ -38,6 +39,8 @@ def _wrap_init(cls: type[Any]) -> None:
 
     @functools.wraps(original)
     def wrapped(self: Any, *args: Any, **options: Any) -> None:
+        if args and issubclass(cls, DurableObject):
+            args = (_object_context(args[0]), *args[1:])
         if len(args) > 1:
             args = (args[0], _EnvWrapper(args[1]), *args[2:])
         original(self, *args, **options)
@@ -78,7 +81,47 @@ def _wrap_queue(handler: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class DurableObject(_Entrypoint):
-    """Base of a Durable Object; the emulator does not run them yet."""
+    """Base of a Durable Object; one instance is all there is of an object in memory."""
+
+    def __init__(self, ctx: Any, env: Any) -> None:
+        super().__init__(_object_context(ctx), env)
+
+
+class DurableObjectAbort(BaseException):
+    """Ends the code that called `ctx.abort`."""
+
+
+class DurableObjectContext:
+    """`ctx` of a Durable Object: the platform's, with a wrapped `storage`."""
+
+    _ctx: Any
+
+    def __new__(cls, ctx: Any) -> DurableObjectContext:
+        return ctx if isinstance(ctx, cls) else object.__new__(cls)
+
+    def __init__(self, ctx: Any) -> None:
+        if ctx is not self:
+            self._ctx = ctx
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_ctx":
+            raise AttributeError(name)
+        result = getattr(self._ctx, name)
+        if name == "storage":
+            result = _BindingWrapper(result)
+        self.__dict__[name] = result
+        return result
+
+    def abort(self, reason: str | None = None) -> NoReturn:
+        """Reset the object, when the code that calls has ended by `DurableObjectAbort`."""
+        ctx = self._ctx
+        abort = ctx.abort if reason is None else functools.partial(ctx.abort, reason)
+        asyncio.get_running_loop().call_soon(abort)
+        raise DurableObjectAbort(reason or "Durable Object abort requested")
+
+
+def _object_context(ctx: Any) -> Any:
+    return DurableObjectContext(ctx) if is_modern() else ctx
 
 
 class WorkflowEntrypoint(_Entrypoint):
@@ -120,3 +163,13 @@ def handler(func: _F) -> _F:
 def _is_request(value: Any) -> bool:
     constructor = getattr(value, "constructor", None)
     return getattr(constructor, "name", None) == "Request"
+
+
+__all__ = [
+    "DurableObject",
+    "DurableObjectAbort",
+    "DurableObjectContext",
+    "WorkerEntrypoint",
+    "WorkflowEntrypoint",
+    "handler",
+]
