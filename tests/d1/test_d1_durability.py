@@ -163,13 +163,13 @@ async def test_a_killed_process_keeps_what_it_answered(tmp_path: Path) -> None:
     async with Emulator(config, state=tmp_path / "state") as emulator:
         rows = [row["n"] for row in emulator.d1["DB"].rows("t")]
         assert rows[: answered + 1] == [str(n) for n in range(answered + 1)]
-        assert len(rows) - (answered + 1) in (0, 1, 2)
+        assert len(rows) - (answered + 1) in (0, 1)
         sent = {message.body for message in emulator.queues["q"].backlog}
         assert set(rows[: answered + 1]) <= sent
 
 
 def _answered_until_killed(code: str) -> int:
-    """Run a program until it has printed the number 150, kill it, and return the last number."""
+    """Kill a program when it has printed the number 150; return the last one it printed."""
     process = subprocess.Popen(
         [sys.executable, "-c", dedent(code)], stdout=subprocess.PIPE, text=True
     )
@@ -178,8 +178,7 @@ def _answered_until_killed(code: str) -> int:
     for line in process.stdout:
         answered = int(line)
         if answered == 150:
-            process.send_signal(signal.SIGKILL)
-            break
+            process.send_signal(signal.SIGKILL)  # and read what it had answered by then
     process.stdout.close()
     assert process.wait(timeout=60) == -signal.SIGKILL
     return answered
