@@ -127,6 +127,9 @@ class _Stream(io.TextIOBase):
             self._target.write(self._gate.masker(partial))
         self._target.flush()
 
+    def close(self) -> None:
+        """What stands behind it is somebody else's; Python closes a stream that it collects."""
+
     def writable(self) -> bool:
         return True
 

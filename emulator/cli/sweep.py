@@ -132,6 +132,8 @@ def command(
         gate.open(masker_for(arguments))
         with progress(gate.terminal) as show:
             ended = _sweep(search, file.scenario, arguments, setting.timeout, show)
+        if isinstance(ended, Refusal):
+            ended = Refusal(gate.masker(ended.message))
     report = replace(search.report(), paste=f"{setting.command()} --faults")
     # First the files: whoever reads what is printed may stop reading.
     refusal = outputs.write(report)

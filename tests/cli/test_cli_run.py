@@ -127,6 +127,21 @@ def test_what_a_scenario_prints_comes_first(cli: Cli) -> None:
     assert result.stderr == "at import\nhello\naside\nno endbytes é\n"
 
 
+def test_streams_can_be_kept_and_closed(cli: Cli) -> None:
+    text = """
+    import logging, sys
+    logging.getLogger("kept").addHandler(logging.StreamHandler())
+    async def scenario(emulator):
+        logging.getLogger("kept").warning("logged")
+        print("closed", end="")
+        sys.stdout.close()
+    """
+    cli.write("keeps.py", text)
+    result = cli("run", "keeps.py", code=0)
+    assert result.stderr == "logged\n"
+    assert result.stdout.startswith("closedvirtual time since")
+
+
 def test_json_has_it_all(cli: Cli) -> None:
     result = cli("run", "scenario.py", "--faults", f"{LOST}; batch.x#1:fail", "--json", code=1)
     value = json.loads(result.stdout)

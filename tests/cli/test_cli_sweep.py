@@ -173,3 +173,27 @@ def test_wrong_options_are_told_before_anything_is_imported(cli: Cli) -> None:
     cli.write("loud.py", "print('imported')\nasync def scenario(e): ...\n")
     assert "imported" not in cli("sweep", "loud.py", "--classes", "x", code=2).output
     assert "imported" in cli("sweep", "loud.py", code=1).output
+
+
+def test_a_worker_that_stops_loading_ends_the_sweep_with_what_was_found(cli: Cli) -> None:
+    cli.write(".dev.vars", "API_KEY=sk-live-0123456789\n")
+    entry = (cli.path / "src/entry.py").read_text()
+    check = "    raise ValueError('sk-live-0123456789')\n"
+    cli.write(
+        "src/entry.py", f"from pathlib import Path\nif Path('spoilt').exists():\n{check}{entry}"
+    )
+    text = """
+    from pathlib import Path
+    async def scenario(emulator):
+        emulator.findings.expect("outbound_unmocked")
+        await emulator.fetch("/signup", method="POST")
+        await emulator.settle()
+        if emulator.faults.plan:
+            Path("spoilt").touch()
+    """
+    cli.write("spoils.py", text)
+    result = cli("sweep", "spoils.py", "--json", "s.json", code=2)
+    assert "3 runs: no failure so far\n" in result.stdout
+    assert "ValueError: [secret API_KEY]" in result.stderr
+    assert "sk-live" not in result.output
+    assert json.loads((cli.path / "s.json").read_text())["complete"] is False
