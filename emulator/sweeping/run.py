@@ -6,12 +6,15 @@ import asyncio
 import inspect
 import sys
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from emulator.emulator import Config, Emulator
 from emulator.foreign import is_foreign
 from emulator.sweeping.collection import Collections
+from emulator.sweeping.elsewhere import Elsewhere
 from emulator.sweeping.observe import observe, release
+from emulator.sweeping.places import locate
+from emulator.sweeping.process import is_loading
 from emulator.sweeping.search import Search
 
 if TYPE_CHECKING:
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
     from emulator.sweeping.outcome import Outcome, Plan
     from emulator.sweeping.report import SweepReport
+
+Determinism: TypeAlias = Literal["process", "in-process"]
+"""Where a clean run is repeated: in another process too, or in this one only."""
 
 _REFUSED: Final = {
     "faults": "the sweep plans the faults; a scenario may add its own with emulator.faults.add()",
@@ -36,6 +42,7 @@ async def sweep(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     limit: int | None = None,
+    determinism: Determinism = "process",
     **emulator_arguments: Any,
 ) -> SweepReport:
     """Run a scenario once clean and once under each fault that can strike it; report what fails.
@@ -54,28 +61,54 @@ async def sweep(
     every choice of the emulator's. The other arguments are those of `Emulator`; `bindings` are the
     same objects in every run.
 
+    The clean run is made twice, and must be the same; with `determinism="process"` also in another
+    process, with another PYTHONHASHSEED, which imports the scenario from its module. Where that
+    cannot be, the report's `in_process_only` says why. `"in-process"` leaves it out.
+
     A scenario fails by an exception, or by findings that fail a test by default. Raises `TypeError`
     for a scenario that is no coroutine function and for `faults` and `state`, `ValueError` for
     arguments that are wrong, and whatever `Emulator` raises for its own.
     """
-    _check(scenario, emulator_arguments)
+    _check(scenario, emulator_arguments, determinism)
     search = Search(depth=depth, classes=classes, only=only, skip=skip, limit=limit, seed=seed)
-    with Collections() as collections:
-        while (plan := search.next()) is not None:
-            emulator = Emulator(config, seed=seed, faults=plan, **emulator_arguments)
-            outcome = await _run(scenario, emulator, plan)
-            del emulator
-            release(outcome.error)
-            search.tell(plan, outcome)
-            del outcome
-            collections.between()
-    return search.report()
+    clean: Outcome | None = None
+    elsewhere = Elsewhere(
+        scenario, config, seed, emulator_arguments, wanted=determinism == "process"
+    )
+    try:
+        with Collections() as collections:
+            while (plan := search.next()) is not None:
+                emulator = Emulator(config, seed=seed, faults=plan, **emulator_arguments)
+                outcome = await _run(scenario, emulator, plan)
+                del emulator
+                release(outcome.error)
+                search.tell(plan, outcome)
+                if clean is None:
+                    clean = outcome
+                    elsewhere.load(clean)
+                del outcome
+                collections.between()
+        return await elsewhere.judge(search.report(), clean)
+    finally:
+        elsewhere.close()
+
+
+async def run_clean(
+    scenario: Callable[[Emulator], Awaitable[object]],
+    config: Config | Sequence[Config],
+    seed: int,
+    arguments: dict[str, Any],
+) -> Outcome:
+    """Run a scenario once, without faults."""
+    return await _run(scenario, Emulator(config, seed=seed, **arguments), ())
 
 
 async def _run(
     scenario: Callable[[Emulator], Awaitable[object]], emulator: Emulator, plan: Plan
 ) -> Outcome:
     start = perf_counter()
+    if not plan:
+        locate(emulator)
     async with emulator:
         error = await _error_of(scenario, emulator)
         return observe(emulator, plan, error, seconds=perf_counter() - start)
@@ -109,7 +142,7 @@ def _is_from_outside(error: BaseException) -> bool:
     return is_foreign(error)
 
 
-def _check(scenario: object, arguments: dict[str, Any]) -> None:
+def _check(scenario: object, arguments: dict[str, Any], determinism: str) -> None:
     call = getattr(type(scenario), "__call__", None)  # noqa: B004 - what it is, not whether
     if not (inspect.iscoroutinefunction(scenario) or inspect.iscoroutinefunction(call)):
         raise TypeError(
@@ -119,3 +152,11 @@ def _check(scenario: object, arguments: dict[str, Any]) -> None:
     for name, why in _REFUSED.items():
         if name in arguments:
             raise TypeError(f"sweep() takes no {name}: {why}")
+    if determinism not in get_args(Determinism):
+        allowed = " or ".join(map(repr, get_args(Determinism)))
+        raise ValueError(f"determinism is {determinism!r}; it may be {allowed}")
+    if is_loading():
+        raise RuntimeError(
+            "sweep() was called while another process imports the scenario for its determinism "
+            'check; call it below `if __name__ == "__main__":`, or in a function'
+        )

@@ -38,6 +38,7 @@ def to_json(report: SweepReport, *, timings: bool) -> str:
         "unreached": {"plans": list(report.unfired), "sites": list(report.hidden)},
         "unmatched": list(report.unmatched),
         "never": list(report.never),
+        "in_process_only": report.in_process_only,
         "replayed": report.replayed,
         "groups": [
             {"cause": cause, "failures": [_failure(f, whole=f is group[0]) for f in group]}

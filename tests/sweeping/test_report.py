@@ -227,6 +227,7 @@ def test_json_has_a_schema():
         "left_out": 0,
         "unreached": {"plans": [], "sites": ["send.b#1"]},
         "unmatched": [],
+        "in_process_only": "",
         "never": [],
         "replayed": 1,
         "groups": [
