@@ -74,6 +74,7 @@ _LAYERS = (
         *("pytest_plugin", "pytest_arguments", "pytest_report", "pytest_guard"),
         *("pytest_sweep", "pytest_sweep_run", "pytest_sweep_marker", "pytest_sweep_verdict"),
         *("pytest_sweep_memory", "pytest_sweep_progress", "pytest_sweep_shards"),
+        *("pytest_sweep_elsewhere", "pytest_sweep_server"),
     ),
 )
 
