@@ -123,6 +123,8 @@ class Script:
         function = self.functions.get(event)
         if self.default is not None:
             function = getattr(self.default, self._method(event), None)
+        # What the SDK, or a decorator of the user's, has put around it is not where it begins.
+        function = inspect.unwrap(function) if callable(function) else None
         return _defined_at(function) if hasattr(function, "__code__") else None
 
     def _method(self, event: str) -> str:

@@ -69,6 +69,10 @@ class Run:
         if self.plan:
             # A site that a sweep has seen need not be met when something else goes wrong.
             emulator.findings.expect("fault_not_fired")
+        elif self.silent:
+            from emulator.sweeping.places import locate
+
+            locate(emulator)
 
 
 RUN = pytest.StashKey[Run]()
@@ -119,6 +123,12 @@ def _add_ini_options(parser: pytest.Parser) -> None:
         "`test`: time.time() and datetime.now() are virtual in the test body too; `worker`: only "
         "in Worker code",
         default="test",
+    )
+    parser.addini(
+        "emulator_determinism",
+        "`process`: tests marked with fault_sweep are run once in another process too, which must "
+        "do the same; `in-process`: only in this one",
+        default="process",
     )
 
 
@@ -193,9 +203,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _check_options(config: pytest.Config) -> None:
-    mode = config.getini("emulator_wall_clock")
-    if mode not in ("test", "worker"):
-        raise pytest.UsageError(f"emulator_wall_clock is {mode!r}; it may be 'test' or 'worker'")
+    _check_ini(config, "emulator_wall_clock", "test", "worker")
+    _check_ini(config, "emulator_determinism", "process", "in-process")
     plan, strict = config.getoption("--emulator-faults"), config.getini("emulator_strict")
     try:
         if plan:
@@ -209,6 +218,13 @@ def _check_options(config: pytest.Config) -> None:
     except ValueError as error:  # A PlanError is one.
         option = "emulator_strict" if type(error) is ValueError else "--emulator-faults"
         raise pytest.UsageError(f"{option}: {error}") from None
+
+
+def _check_ini(config: pytest.Config, name: str, *allowed: str) -> None:
+    given = config.getini(name)
+    if given not in allowed:
+        choices = " or ".join(map(repr, allowed))
+        raise pytest.UsageError(f"{name} is {given!r}; it may be {choices}")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -23,6 +23,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from emulator.pytest_plugin import RUN, Run
+from emulator.pytest_sweep_elsewhere import ELSEWHERE, Elsewhere, is_server
 from emulator.pytest_sweep_marker import (
     CannotSweep,
     check,
@@ -39,11 +40,15 @@ from emulator.pytest_sweep_verdict import VERDICT, Verdict, notes, tell
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator
 
+    from emulator.sweeping.outcome import Outcome
     from emulator.sweeping.search import Search
 
 
 def start(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Begin to sweep marked items, and split them where several processes share them."""
+    if is_server(config):
+        return
+    config.stash[ELSEWHERE] = Elsewhere(config)
     config.pluginmanager.register(FaultSweep(), "workers-emulator-sweep")
     split(config, items)
 
@@ -56,19 +61,28 @@ class FaultSweep:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> bool | None:
         """Sweep a marked item, then let pytest run it once more, to be reported."""
+        elsewhere = item.config.stash[ELSEWHERE]
         if not is_swept(item):
+            if nextitem is None:
+                elsewhere.close()
             return None
         hooks = item.ihook
         hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
         try:
             verdict = item.stash[VERDICT] = sweep(item)
             item.stash[RUN] = _last_run(verdict)
+            if nextitem is None:
+                elsewhere.close()  # there, too, the fixtures of the session are taken down now
             runtestprotocol(item, nextitem=nextitem)
         finally:
             item.stash[VERDICT] = Verdict()
             item.stash[RUN] = Run(())
         hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        session.config.stash[ELSEWHERE].close()
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -167,40 +181,50 @@ def sweep(item: pytest.Item) -> Verdict:
 
 def _sweep(item: pytest.Function) -> Verdict:
     search = make_search(item, first=recall(item), shard=shard_of(item), seed=_seed(item))
-    repeater = Repeater(item, _strict(item))
+    repeater = Repeater(item, strict_codes(item))
     progress = Progress(item.config)
+    elsewhere = item.config.stash[ELSEWHERE]
     try:
         clean = _try_all(item, search, repeater, progress)
+        report = search.report()
+        if clean is not None:
+            repeater.pause()
+            report = elsewhere.judge(report, clean)
     finally:
         progress.clear()
         repeater.finish()
         remember(item, search.report())
-    if not clean:
+    if clean is None:
         return Verdict(skipped=True)
-    report = search.report()
     failure = report.failures[0] if report.failures else None
     phase = repeater.phases.get(failure.plan, "call") if failure else "call"
     return Verdict(report=report, failure=failure, phase=phase, notes=notes(repeater))
 
 
-def _try_all(item: pytest.Function, search: Search, repeater: Repeater, progress: Progress) -> bool:
-    """Run plan after plan; False if the test is skipped without faults."""
+def _try_all(
+    item: pytest.Function, search: Search, repeater: Repeater, progress: Progress
+) -> Outcome | None:
+    """Run plan after plan; return the first outcome, None if the test is skipped without faults."""
     from emulator.sweeping.collection import Collections
 
+    clean: Outcome | None = None
     with Collections() as collections:
         while (plan := search.next()) is not None:
             outcome = repeater.run(plan)
             if outcome is None:
-                return False
+                return None
             if outcome.error is None:
                 check_emulator(item, met=repeater.met_emulator)
             search.tell(plan, outcome)
+            if clean is None:
+                clean = outcome
+                item.config.stash[ELSEWHERE].load(item, clean)
             del outcome
             collections.between(repeater.pinned)
             progress.show(search.done, search.total)
             if item.session.shouldstop or item.session.shouldfail:
                 break
-    return True
+    return clean
 
 
 def _seed(item: pytest.Function) -> int:
@@ -211,7 +235,7 @@ def _seed(item: pytest.Function) -> int:
     return chosen if isinstance(chosen, int) else 0  # Else the emulator says what is wrong.
 
 
-def _strict(item: pytest.Function) -> Collection[str] | None:
+def strict_codes(item: pytest.Function) -> Collection[str] | None:
     """Return the codes of the findings that fail a run; None for those of the documentation."""
     import warnings
 

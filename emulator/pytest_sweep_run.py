@@ -145,6 +145,10 @@ class Repeater:
             item.__dict__.pop("_instance", None)
         item._initrequest()
 
+    def pause(self) -> None:
+        """Let no time count as that of a run."""
+        _stop_timeout(self._item)
+
     def finish(self) -> None:
         """Leave the item as new, for the run that is reported."""
         self._renew()
@@ -197,11 +201,17 @@ def _forget(*errors: BaseException | None) -> None:
 
 def _restart_timeout(item: pytest.Function) -> None:
     """Give each run the time that pytest-timeout gives a test."""
+    settings = _stop_timeout(item)
+    if settings is not None:
+        item.ihook.pytest_timeout_set_timer(item=item, settings=settings)
+
+
+def _stop_timeout(item: pytest.Function) -> Any:
+    """Stop the timer that pytest-timeout has for a test; return its settings, if there is one."""
     plugin: Any = item.config.pluginmanager.get_plugin("timeout")
     read = getattr(plugin, "_get_item_settings", None)
-    if read is None:
-        return
-    settings = read(item)
-    if settings.timeout and settings.func_only is False:
-        item.ihook.pytest_timeout_cancel_timer(item=item)
-        item.ihook.pytest_timeout_set_timer(item=item, settings=settings)
+    settings = None if read is None else read(item)
+    if settings is None or not settings.timeout or settings.func_only is not False:
+        return None
+    item.ihook.pytest_timeout_cancel_timer(item=item)
+    return settings

@@ -83,6 +83,8 @@ class Project:
     def __init__(self, pytester: Pytester) -> None:
         self.pytester = pytester
         self.path: Path = pytester.path
+        # Whether swept tests run in another pytest too, which takes as long as the first.
+        self.elsewhere = False
         self.ini()
         self.worker()
 
@@ -112,6 +114,8 @@ class Project:
         """
         loaded = [] if plugins is None else ["workers-emulator", *plugins]
         options = [option for plugin in loaded for option in ("-p", plugin)]
+        if not self.elsewhere:
+            options += ["-o", "emulator_determinism=in-process"]
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("COLUMNS", "300")  # No line of a summary is cut.
             if plugins is not None:

@@ -26,7 +26,8 @@ class SweepReport:
     single faults that the limit cut off, plans of which not every fault fired, and sites that
     appear only under a fault and where nothing was tried. `not_tried` is the number of faults left
     out for their class, by class; `never` the names given to `emulator.sometimes` that were true in
-    no run.
+    no run. `in_process_only` says why determinism was checked in this process only; it is empty
+    where another process made the clean run too, or was not asked to.
 
     The other members are for reports: `tried` and `cut` count plans by their number of faults,
     those that were run and those that the limit cut off; `candidates` are the single faults to try,
@@ -41,6 +42,7 @@ class SweepReport:
     unreached: Sequence[str] = ()
     not_tried: Mapping[str, int] = field(default_factory=dict)
     never: Sequence[str] = ()
+    in_process_only: str = ""
     complete: bool = True
     tried: Mapping[int, int] = field(default_factory=dict)
     tried_sites: int = 0

@@ -7,14 +7,17 @@ import inspect
 import sys
 from difflib import get_close_matches
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from emulator.deployment import ARGUMENTS, Deployments
 from emulator.emulator import Config, Emulator
 from emulator.foreign import is_foreign
 from emulator.lenient_respx import lenient
 from emulator.sweeping.collection import Collections
+from emulator.sweeping.elsewhere import Elsewhere
 from emulator.sweeping.observe import observe, release
+from emulator.sweeping.places import locate
+from emulator.sweeping.process import is_loading
 from emulator.sweeping.search import Search
 
 if TYPE_CHECKING:
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
     from emulator.sweeping.outcome import Outcome, Plan
     from emulator.sweeping.report import SweepReport
+
+Determinism: TypeAlias = Literal["process", "in-process"]
+"""Where a clean run is repeated: in another process too, or in this one only."""
 
 # Arguments of `Emulator` that a sweep does not take, and why.
 REFUSED: Final = {
@@ -40,6 +46,7 @@ async def sweep(
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     limit: int | None = None,
+    determinism: Determinism = "process",
     **emulator_arguments: Any,
 ) -> SweepReport:
     """Run a scenario once clean and once under each fault that can strike it; report what fails.
@@ -58,32 +65,58 @@ async def sweep(
     every choice of the emulator's. The other arguments are those of `Emulator`; `bindings` are the
     same objects in every run.
 
+    The clean run is made twice, and must be the same; with `determinism="process"` also in another
+    process, with another PYTHONHASHSEED, which imports the scenario from its module. Where that
+    cannot be, the report's `in_process_only` says why. `"in-process"` leaves it out.
+
     A scenario fails by an exception, or by findings that fail a test by default. Raises `TypeError`
     for a scenario that is no coroutine function and for `faults` and `state`, `ValueError` for
     arguments that are wrong, and whatever `Emulator` raises for its own.
     """
-    _check(scenario, emulator_arguments)
+    _check(scenario, emulator_arguments, determinism)
     search = Search(depth=depth, classes=classes, only=only, skip=skip, limit=limit, seed=seed)
     read = {name: emulator_arguments[name] for name in ARGUMENTS if name in emulator_arguments}
     deployments = Deployments()
-    with Collections() as collections:
-        while (plan := search.next()) is not None:
-            deployment = deployments.get(config, **read)
-            emulator = Emulator(deployment, seed=seed, faults=plan, **emulator_arguments)
-            outcome = await _run(scenario, emulator, plan)
-            pinned = emulator._kernel.loop.pinned
-            del emulator
-            release(outcome.error)
-            search.tell(plan, outcome)
-            del outcome
-            collections.between(pinned)
-    return search.report()
+    clean: Outcome | None = None
+    elsewhere = Elsewhere(
+        scenario, config, seed, emulator_arguments, wanted=determinism == "process"
+    )
+    try:
+        with Collections() as collections:
+            while (plan := search.next()) is not None:
+                deployment = deployments.get(config, **read)
+                emulator = Emulator(deployment, seed=seed, faults=plan, **emulator_arguments)
+                outcome = await _run(scenario, emulator, plan)
+                pinned = emulator._kernel.loop.pinned
+                del emulator
+                release(outcome.error)
+                search.tell(plan, outcome)
+                if clean is None:
+                    clean = outcome
+                    elsewhere.load(clean)
+                del outcome
+                collections.between(pinned)
+        return await elsewhere.judge(search.report(), clean)
+    finally:
+        elsewhere.close()
+
+
+async def run_clean(
+    scenario: Callable[[Emulator], Awaitable[object]],
+    config: Config | Sequence[Config],
+    seed: int,
+    arguments: dict[str, Any],
+) -> Outcome:
+    """Run a scenario once, without faults."""
+    return await _run(scenario, Emulator(config, seed=seed, **arguments), ())
 
 
 async def _run(
     scenario: Callable[[Emulator], Awaitable[object]], emulator: Emulator, plan: Plan
 ) -> Outcome:
     start = perf_counter()
+    if not plan:
+        locate(emulator)
     async with emulator:
         with lenient(emulator):
             error = await _error_of(scenario, emulator)
@@ -124,7 +157,7 @@ def is_coroutine_function(scenario: object) -> bool:
     return inspect.iscoroutinefunction(scenario) or inspect.iscoroutinefunction(call)
 
 
-def _check(scenario: object, arguments: dict[str, Any]) -> None:
+def _check(scenario: object, arguments: dict[str, Any], determinism: str) -> None:
     if not is_coroutine_function(scenario):
         raise TypeError(
             f"a scenario is a coroutine function that takes the emulator, not {scenario!r}; "
@@ -140,6 +173,14 @@ def _check(scenario: object, arguments: dict[str, Any]) -> None:
             close = get_close_matches(name, allowed, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
             raise TypeError(f"sweep() has no argument {name!r}{hint} It takes {', '.join(allowed)}")
+    if determinism not in get_args(Determinism):
+        choices = " or ".join(map(repr, get_args(Determinism)))
+        raise ValueError(f"determinism is {determinism!r}; it may be {choices}")
+    if is_loading():
+        raise RuntimeError(
+            "sweep() was called while another process imports the scenario for its determinism "
+            'check; call it below `if __name__ == "__main__":`, or in a function'
+        )
 
 
 def _names(function: Callable[..., object]) -> list[str]:

@@ -39,6 +39,7 @@ def to_json(report: SweepReport, *, timings: bool) -> str:
         "unmatched": list(report.unmatched),
         "gone": list(report.gone),
         "never": list(report.never),
+        "in_process_only": report.in_process_only,
         "replayed": report.replayed,
         "groups": [
             {"cause": cause, "failures": [_failure(f, whole=f is group[0]) for f in group]}

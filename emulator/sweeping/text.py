@@ -88,6 +88,8 @@ def _bound(report: SweepReport) -> Iterator[str]:
     unplayed = len(report.failures) - report.replayed
     if report.complete and unplayed:
         yield f"replayed: {report.replayed} of {count(len(report.failures), 'failure')}"
+    if report.in_process_only:
+        yield f"determinism was checked in this process only: {report.in_process_only}"
     if not report.complete:
         yield "the sweep was not finished"
 

@@ -240,6 +240,7 @@ def test_json_has_a_schema():
         "unreached": {"plans": [], "sites": ["send.b#1"]},
         "unmatched": [],
         "gone": [],
+        "in_process_only": "",
         "never": [],
         "replayed": 1,
         "groups": [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
+import os
 import tracemalloc
 from datetime import UTC, datetime
 from functools import partial
@@ -376,6 +377,9 @@ def test_counter_in_the_module_of_the_test_is_not_deterministic():
     assert "first run:  +0:00:00.000     request POST /  request" in failure.text
     assert 'url="http://localhost/?n=0"' in failure.text
     assert 'url="http://localhost/?n=1"' in failure.text
+    assert failure.place.endswith('await emulator.fetch(f"/?n={next(count)}", method="POST")')
+    assert f"  at {failure.place}" in failure.text.splitlines()
+    assert "Likely cause: a number that goes up from run to run" in failure.text
     assert failure.trace is not None
     assert failure.other_trace is not None
     assert report.runs == 2
@@ -391,6 +395,39 @@ def test_id_of_an_object_is_not_deterministic():
     (failure,) = run(scenario).failures
     assert failure.cause == "nondeterministic"
     assert isinstance(failure.error, FindingsError)
+
+
+def test_real_time_that_code_in_c_reads_is_not_deterministic(tmp_path):
+    file = tmp_path / "file"
+    file.touch()
+
+    class Worker(Idempotent):
+        async def fetch(self, request):
+            os.utime(file)
+            print(os.stat(file).st_mtime_ns)
+            return await super().fetch(request)
+
+    (failure,) = run(signup, Worker).failures
+    assert "first at event 2\n" in failure.text
+    assert "Likely cause: real time" in failure.text
+    assert failure.place.endswith("print(os.stat(file).st_mtime_ns)")
+    assert isinstance(failure.error, FindingsError)
+    (finding,) = failure.error.findings
+    assert finding.location == failure.place.partition(": ")[0]
+
+
+def test_other_number_of_events_is_not_deterministic():
+    count = itertools.count(1)
+
+    async def scenario(emulator: Emulator) -> None:
+        for _ in range(next(count)):
+            await emulator.fetch("/", method="POST")
+
+    (failure,) = run(scenario).failures
+    first, second = failure.text.splitlines()[1:3]
+    assert first == "  first run:  (it had ended)"
+    assert second.startswith("  second run: +0:00:00.000")
+    assert failure.place.endswith('await emulator.fetch("/", method="POST")')
 
 
 def test_what_a_run_leaves_behind_is_not_deterministic():
