@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from textwrap import dedent
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -13,7 +13,7 @@ from emulator.kernel import Kernel
 from emulator.trace.kinds import misfit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from _pytest.pytester import Pytester, RunResult
@@ -135,24 +135,23 @@ _MISFITS: list[str] = []
 @pytest.fixture(scope="session", autouse=True)
 def recorded_events() -> Iterator[None]:
     """Hold what every emulator of this process records to the table of kinds."""
-    record, record_each = Kernel.record, Kernel.record_each
+    close, reset = Kernel.close, Kernel.reset
 
-    def check(kind: str, names: Iterable[str]) -> None:
-        problem = misfit(kind, names)
-        if problem:
-            _MISFITS.append(problem)
+    def check(kernel: Kernel) -> None:
+        found = (misfit(event.kind, event.data) for event in kernel.trace)
+        _MISFITS.extend(problem for problem in found if problem)
 
-    def checked(self: Kernel, kind: str, subject: str, **data: Any) -> None:
-        check(kind, data)
-        record(self, kind, subject, **data)
+    def checked_close(self: Kernel) -> None:
+        check(self)
+        close(self)
 
-    def checked_each(self: Kernel, kind: str, subject: str, names: Any, rows: Any) -> None:
-        check(kind, [name for name in names if name != "content_type"])
-        record_each(self, kind, subject, names, rows)
+    def checked_reset(self: Kernel) -> None:
+        check(self)
+        reset(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Kernel, "record", checked)
-        patch.setattr(Kernel, "record_each", checked_each)
+        patch.setattr(Kernel, "close", checked_close)
+        patch.setattr(Kernel, "reset", checked_reset)
         yield
 
 
