@@ -125,23 +125,21 @@ class KvNamespace(HostObject):
         def perform(*, stale: bool) -> Any:
             rules.check_limit(listing.limit)
             rules.check_length("GET", listing.prefix)
-            return _listed(self._page(listing, stale=stale))
+            return _listed(self._namespace.page(*self._place(listing), stale=stale))
 
         def differs() -> bool:
-            if not self._namespace.is_fresh(self._now):
-                return False
             try:
-                return self._page(listing, stale=True) != self._page(listing, stale=False)
+                return self._namespace.page_differs(*self._place(listing))
             except JsException:
                 return False
 
         return self._call("list", "GET", perform, {"prefix": listing.prefix}, differs)
 
-    def _page(self, listing: Listing, *, stale: bool) -> Page:
+    def _place(self, listing: Listing) -> tuple[str, int, str, int]:
         strict = self._service.profile == "production"
         after = "" if listing.cursor is None else rules.key_of(listing.cursor, strict=strict)
         limit = listing.limit if listing.limit > 0 else rules.MOST_KEYS
-        return self._namespace.page(listing.prefix, limit, after, self._now, stale=stale)
+        return listing.prefix, limit, after, self._now
 
     # -- writes ----------------------------------------------------------------------------------
 

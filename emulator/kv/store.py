@@ -98,6 +98,27 @@ class Namespace:
             rows.append(Row(key, entry.expiration, entry.metadata))
         return Page(rows, more=False)
 
+    def page_differs(self, prefix: str, limit: int, after: str, now: int) -> bool:
+        """Whether a stale page would be another; told at the first key that makes it so."""
+        if not self.is_fresh(now):
+            return False
+        count = 0
+        for key in self._from(prefix, after):
+            if not key.startswith(prefix):
+                return False
+            written = self._keys[key]
+            row, stale = _row(_shown(written, now)), _row(_shown(written, now, stale=True))
+            if count == limit and (row is None) != (stale is None):
+                # Whether there are more keys is then told by those that follow.
+                pages = (self.page(prefix, limit, after, now, stale=old) for old in (False, True))
+                return next(pages).more != next(pages).more
+            if count == limit and row is not None:
+                return False
+            if row != stale:
+                return True
+            count += row is not None
+        return False
+
     def _from(self, prefix: str, after: str) -> Iterator[str]:
         if self._order is None:
             # By code points, which is the order of UTF-8.
@@ -137,6 +158,11 @@ class Namespace:
             self._keys[key] = _Written(_entry(entry), _entry(before), at)
             self._last_write = at if self._last_write is None else max(at, self._last_write)
         self._order = None
+
+
+def _row(entry: Entry | None) -> tuple[int | None, str | None] | None:
+    """What a list shows of an entry."""
+    return None if entry is None else entry[1:]
 
 
 def _entry(stored: Any) -> Entry | None:

@@ -41,6 +41,9 @@ def test_a_list_is_paged_in_the_order_of_utf8(
     assert found == expected
     for key, value in model.items():
         assert namespace.get(key, now) == Entry(value)
+    for size in (1, limit, 100):
+        pages = [namespace.page(prefix, size, "", now, stale=stale) for stale in (False, True)]
+        assert namespace.page_differs(prefix, size, "", now) == (pages[0] != pages[1])
     copy = Namespace()
     copy.restore([[key, *rest] for key, *rest in namespace.snapshot(now)])
     assert copy.page("", 100, "", now) == namespace.page("", 100, "", now)
