@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, get_args
 
 from emulator.d1_config import D1Config, Migrations
+from emulator.kv_config import KvConfig
 from emulator.object_config import ObjectBinding, ObjectReader, ObjectsConfig
 from emulator.queue_config import Consumer, Plan, Producer, Profile, QueueConfig, QueueReader
 from emulator.section import ConfigWarning, Report, Section, is_list, is_table, shown
@@ -39,6 +40,7 @@ __all__ = [
     "Consumer",
     "D1Config",
     "Examination",
+    "KvConfig",
     "Limits",
     "Migrations",
     "ObjectBinding",

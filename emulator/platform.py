@@ -20,6 +20,7 @@ from emulator.flaws import handler_flaws, option_flaws, own_workflows
 from emulator.ingress import Ingress
 from emulator.isolate import Worker, pending_calls
 from emulator.kernel import Kernel, Profile
+from emulator.kv.service import Kv
 from emulator.objects.service import Objects
 from emulator.queues.model import ConsumerRules, QueueRules
 from emulator.queues.service import Queues
@@ -104,12 +105,14 @@ class Platform:
         self.workflows = Workflows(self.kernel, list(_workflow_rules(settings, profile)))
         self.objects = Objects(self.kernel, settings.workers, folder)
         self.d1 = D1(self.kernel, folder, migrate=apply_migrations)
+        self.kv = Kv(self.kernel)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
             "workflows": self.workflows,
             "objects": self.objects,
             "d1": self.d1,
+            "kv": self.kv,
         }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:

@@ -22,6 +22,7 @@ from emulator.compatibility import NEWEST_DATE, PYTHON, is_date, resolve
 from emulator.config_keys import KEPT_AS_WRITTEN, binding_names
 from emulator.cron_config import check_cron
 from emulator.d1_config import databases, ignored_remote
+from emulator.kv_config import namespaces, remote_namespaces
 from emulator.queue_config import ignored_options, required
 from emulator.section import Range, did_you_mean, is_list, is_table, shown
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from emulator.d1_config import D1Config
+    from emulator.kv_config import KvConfig
     from emulator.object_config import ObjectReader, ObjectsConfig
     from emulator.queue_config import Consumer, Producer, QueueReader
     from emulator.section import Report, Section
@@ -86,6 +88,7 @@ class WorkerConfig:
     workflows: tuple[WorkflowConfig, ...]
     databases: tuple[D1Config, ...]
     objects: ObjectsConfig
+    namespaces: tuple[KvConfig, ...]
     crons: tuple[str, ...]
     services: tuple[Service, ...]
     limits: Limits
@@ -132,6 +135,7 @@ class WorkerReader:
                 config.of("d1_databases"), source.parent if source else self.folder
             ),
             objects=self.objects.objects(config.of, name),
+            namespaces=namespaces(config.of("kv_namespaces")),
             crons=_crons(config),
             services=_services(config),
             limits=_limits(config),
@@ -139,6 +143,7 @@ class WorkerReader:
             ignored=(
                 *ignored_options(queues, self.queues.profile),
                 *ignored_remote(config.of("d1_databases")),
+                *remote_namespaces(config.of("kv_namespaces")),
             ),
         )
 

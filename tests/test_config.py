@@ -24,6 +24,7 @@ from emulator.compatibility import NEWEST_DATE
 from emulator.config import (
     ConfigWarning,
     Consumer,
+    KvConfig,
     Limits,
     ObjectBinding,
     ObjectsConfig,
@@ -202,11 +203,10 @@ def expected_worker(project: Path, source: Path) -> WorkerConfig:
             bindings=(ObjectBinding(binding="ROOM", class_name="Room", script="signup"),),
             sqlite={"Room": True},
         ),
+        namespaces=(KvConfig(binding="SEEN", id="0f2ac74b498b48028cb68387c421e279"),),
         services=(Service(binding="BILLING", service="billing", entrypoint="Invoices"),),
         limits=Limits(cpu_ms=30_000),
-        other={
-            "kv_namespaces": [{"binding": "SEEN", "id": "0f2ac74b498b48028cb68387c421e279"}],
-        },
+        other={},
         ignored=(),
     )
 
@@ -297,13 +297,13 @@ def test_what_is_read_from_a_mapping_does_not_change_with_it(project: Path):
     config = {
         "main": "src/entry.py",
         "vars": {"LIST": [1]},
-        "kv_namespaces": [{"binding": "KV"}],
+        "r2_buckets": [{"binding": "R2", "bucket_name": "b"}],
     }
     worker = load(config, base=project).workers[0]
     config["vars"]["LIST"].append(2)  # type: ignore[index]
-    config["kv_namespaces"].clear()  # type: ignore[attr-defined]
+    config["r2_buckets"].clear()  # type: ignore[attr-defined]
     assert worker.vars == {"LIST": [1]}
-    assert worker.other == {"kv_namespaces": [{"binding": "KV"}]}
+    assert worker.other == {"r2_buckets": [{"binding": "R2", "bucket_name": "b"}]}
 
 
 def test_settings_are_frozen(project: Path):

@@ -86,7 +86,6 @@ async def test_the_env_of_a_class_is_wrapped_with_either_sdk(tmp_path: Path, dat
 # -- declared, and not emulated yet ----------------------------------------------------------------
 
 DECLARED = {
-    "kv_namespaces": [{"binding": "KV", "id": "x"}],
     "r2_buckets": [{"binding": "R2", "bucket_name": "b"}],
     "ai": {"binding": "AI"},
     "vectorize": [{"binding": "INDEX", "index_name": "i"}],
@@ -97,7 +96,6 @@ DECLARED = {
     "hyperdrive": [{"binding": "PG", "id": "x"}],
 }
 NAMES = {
-    "kv_namespaces": "KV",
     "r2_buckets": "R2",
     "ai": "AI",
     "vectorize": "INDEX",

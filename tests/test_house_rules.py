@@ -65,6 +65,7 @@ _LAYERS = (
         "cron_config",
         "d1_config",
         "object_config",
+        "kv_config",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),
@@ -82,8 +83,8 @@ _LAYERS = (
     ("kernel", "deployment", "invocation", "isolate", "caller", "timers", "loose_ends"),
     ("sql",),
     (
-        *("bindings", "queues", "workflows", "objects", "d1", "rpc", "ingress", "response_body"),
-        *("cron", "client"),
+        *("bindings", "queues", "workflows", "objects", "d1", "kv", "rpc", "ingress"),
+        *("response_body", "cron", "client"),
     ),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),
@@ -105,6 +106,7 @@ _PURE = (
     *(f"workflows/{name}" for name in ("instance", "journal", "execution", "slots", "timers")),
     *(f"workflows/{name}" for name in ("views", "retries", "grammar", "texts", "model")),
     *(f"objects/{name}" for name in ("ids", "stored", "state", "alarms", "limits")),
+    *(f"kv/{name}" for name in ("store", "rules")),
     *(f"sweeping/{name}" for name in ("search", "selection", "ledger", "shrinking", "outcome")),
     *(f"sweeping/{name}" for name in ("determinism", "text", "page", "schema", "junit")),
 )
@@ -200,7 +202,7 @@ def test_arrows_point_down(path: Path) -> None:
 
 
 def test_products_do_not_import_each_other() -> None:
-    products = {"queues", "workflows", "objects", "d1"}
+    products = {"queues", "workflows", "objects", "d1", "kv"}
     for product in sorted(products):
         for path in sorted((_PACKAGE / product).rglob("*.py")):
             names = set(_run_time_imports(ast.parse(path.read_text()).body))

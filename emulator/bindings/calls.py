@@ -82,14 +82,16 @@ def call(
     *,
     site: str,
     lost: Callable[[], Exception],
-    available: Collection[str] | None = None,
+    available: Callable[[], Collection[str]] | None = None,
 ) -> asyncio.Future[Any]:
     """Make a call on a binding; the future is its answer.
 
     `perform` does the work, and is told which actions changed the call without ending it
     (`stale`); it returns the answer, a future of it or a `Later`, and raises `JsException`. `lost`
-    makes the error that the caller sees of `fail` and of `lose_reply`. The future never resolves
-    where the platform would not make the call any more, and where the caller loses its power.
+    makes the error that the caller sees of `fail` and of `lose_reply`. `available` is asked, when
+    the call's turn has come, which actions are possible, where not all of the site's are. The
+    future never resolves where the platform would not make the call any more, and where the caller
+    loses its power.
     """
     loop = invocation.kernel.loop
     answer: asyncio.Future[Any] = loop.create_future()
@@ -131,7 +133,7 @@ class _Made:
         perform: Callable[[tuple[str, ...]], Any],
         site: str,
         lost: Callable[[], Exception],
-        available: Collection[str] | None,
+        available: Callable[[], Collection[str]] | None,
         repeats: bool,
         answer: asyncio.Future[Any],
     ) -> None:
@@ -148,7 +150,8 @@ class _Made:
         invocation = self.invocation
         if not takes_effect(invocation):
             return
-        struck = meet(invocation, self.site, repeats=self.repeats, available=self.available)
+        possible = None if self.available is None else self.available()
+        struck = meet(invocation, self.site, repeats=self.repeats, available=possible)
         self.ending = struck.ending
         if struck.ending == "crash_before":
             invocation.cut_power()

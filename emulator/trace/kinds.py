@@ -87,6 +87,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "alarm_failed": Kind(tone="bad"),
     "alarm_lost": Kind(tone="lost"),
     "reset": Kind(("error",), tone="bad", brief=("error",)),
+    "kv": Kind(("call", "by"), ("key", "keys", "prefix", "stale", "error"), brief=("call", "key")),
     "scheduled": Kind(("cron",), brief=("cron",)),
     "fault": Kind(("fault",), tone="fault", brief=("fault",)),
     "crash": Kind(tone="lost"),

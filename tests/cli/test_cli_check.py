@@ -73,7 +73,7 @@ def test_all_problems_of_config_and_code_are_listed_at_once(cli: Cli) -> None:
             {"binding": "B", "name": "b", "class_name": "NoRun"},
             {"binding": "C", "name": "c", "class_name": "BadRun"},
         ],
-        kv_namespaces=[{"binding": "CACHE", "id": "x"}],
+        vectorize=[{"binding": "CACHE", "index_name": "x"}],
     )
     found = problems(cli)
     assert [line.partition(": ")[0] for line in found] == [
@@ -93,7 +93,7 @@ def test_all_problems_of_config_and_code_are_listed_at_once(cli: Cli) -> None:
         "w: the Workflow 'a' needs Missing, a WorkflowEntrypoint that the Worker w exports",
         "w: the Workflow's class NoRun has no `run`; write `async def run(self, event, step)",
         "w: production calls `run` of BadRun with two arguments, which raises TypeError: ",
-        "w: CACHE is declared in kv_namespaces in wrangler.jsonc; workers-emulator does not",
+        "w: CACHE is declared in vectorize in wrangler.jsonc; workers-emulator does not",
         'queues.consumers[0].max_retrys is not a known key and has no effect; did you mean "max_re',
     ]
     for line, text in zip(found, expected, strict=True):
@@ -137,13 +137,13 @@ def test_schedules_of_a_workflow_need_none(cli: Cli) -> None:
 
 def test_code_that_cannot_be_imported_shows_the_users_line_and_output(cli: Cli) -> None:
     cli.write("src/entry.py", "print('so far')\nimport nowhere_at_all\n")
-    config(cli, kv_namespaces=[{"binding": "CACHE"}])
+    config(cli, vectorize=[{"binding": "CACHE", "index_name": "x"}])
     result = cli("check", code=1)
     assert result.stderr == "so far\n"
     assert "wrangler.jsonc: the Worker 'w' could not be loaded from " in result.stdout
     assert '      File "src/entry.py", line 2, in <module>\n' in result.stdout
     assert "    ModuleNotFoundError: No module named 'nowhere_at_all'\n" in result.stdout
-    assert "CACHE is declared in kv_namespaces" in result.stdout
+    assert "CACHE is declared in vectorize" in result.stdout
     assert "emulator/" not in result.stdout
 
 
@@ -153,7 +153,7 @@ def test_what_a_worker_prints_at_import_is_not_shown_if_it_loads(cli: Cli) -> No
 
 
 def test_a_missing_main_file_is_a_problem_and_the_rest_is_checked(cli: Cli) -> None:
-    config(cli, main="src/none.py", kv_namespaces=[{"binding": "CACHE"}])
+    config(cli, main="src/none.py", vectorize=[{"binding": "CACHE", "index_name": "x"}])
     first, second = problems(cli)
     assert 'main is "src/none.py", but there is no file ' in first
     assert "CACHE is declared" in second
@@ -185,7 +185,11 @@ def test_a_config_that_cannot_be_read_does_not_hide_the_others(cli: Cli) -> None
 
 
 def test_a_stand_in_is_no_problem(cli: Cli) -> None:
-    config(cli, kv_namespaces=[{"binding": "CACHE"}], services=[{"binding": "S", "service": "x"}])
+    config(
+        cli,
+        vectorize=[{"binding": "CACHE", "index_name": "x"}],
+        services=[{"binding": "S", "service": "x"}],
+    )
     assert len(problems(cli)) == 2
     assert len(problems(cli, "--stand-in", "S")) == 1
     result = cli("check", "--stand-in", "S", "--stand-in", "CACHE", code=0)
@@ -231,7 +235,8 @@ WHOLE: dict[str, Any] = {
         "producers": [{"binding": "JOBS", "queue": "jobs"}],
         "consumers": [{"queue": "jobs", "max_retries": 3, "dead_letter_queue": "dead"}],
     },
-    "kv_namespaces": [{"binding": "CACHE", "id": "x"}],
+    "kv_namespaces": [{"binding": "KV", "id": "x"}],
+    "vectorize": [{"binding": "CACHE", "index_name": "x"}],
     "workflows": [{"binding": "F", "name": "f", "class_name": "F", "schedules": ["* * * * *"]}],
     "triggers": {"crons": ["0 * * * *"]},
     "services": [{"binding": "S", "service": "other"}],
