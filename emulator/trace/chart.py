@@ -30,6 +30,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "queue": "Queues",
     "workflow": "Workflows",
     "d1": "Storage",
+    "kv": "Storage",
     "worker": "Workers",
     "platform": "Workers",
 }
