@@ -10,8 +10,8 @@ objects with `__del__`. Then it takes the pins back, and all of it goes away in 
 
 Rules:
 
-1. What is looked at is what was made since the last collection, the garbage collector resting
-   meanwhile: the rest is older than the run, and others hold it.
+1. What is looked at is a young generation of the collector's, which holds all that was made in the
+   run: the rest is older, and others hold it.
 2. Where a weak reference among it would call user code, all stays pinned.
 3. Greenlets stay pinned, since to collect a suspended one runs its `finally`; so do objects with
    `__del__` that have no such header.
@@ -59,11 +59,14 @@ _FINALIZED: Final = 1
 _HAS_HEADER: Final = 1 << 14  # Py_TPFLAGS_HAVE_GC
 
 
-def let_go(pinned: Sequence[object]) -> bool:
-    """Take the pins of these objects back; false if they have to stay."""
+def let_go(pinned: Sequence[object], *, generation: int) -> bool:
+    """Take the pins of these objects back; false if they have to stay.
+
+    All that was made in their runs has to be in the generation of the collector's of this number.
+    """
     if not KNOWN:
         return False
-    reached = _reach(pinned)
+    reached = _reach(pinned, frozenset(map(id, gc.get_objects(generation=generation))))
     # By identity, since a class may have a hash of its own.
     kinds = {id(kind): kind for kind in map(type, reached.values())}
     references = {key: None for key, kind in kinds.items() if issubclass(kind, weakref.ref)}
@@ -82,9 +85,8 @@ def let_go(pinned: Sequence[object]) -> bool:
     return True
 
 
-def _reach(pinned: Sequence[object]) -> dict[int, Any]:
+def _reach(pinned: Sequence[object], young: frozenset[int]) -> dict[int, Any]:
     """What these objects lead to, by identity, among what is young."""
-    young = frozenset(map(id, gc.get_objects(generation=0)))
     reached: dict[int, Any] = {}
     layer = {id(one): one for one in pinned}
     while layer:

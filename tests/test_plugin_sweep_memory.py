@@ -30,8 +30,9 @@ SWEPT = """
         # The runs that are reported come last, and are no part of the sweep.
         kernels, consumers, coroutines = zip(*runs[:62], strict=True)
         assert set(kernels) == {1}
-        assert set(consumers) == {0}
-        assert max(coroutines[30:]) <= max(coroutines[:20])
+        # What was frozen goes every few runs; the coroutine that is left is the test's own.
+        assert max(coroutines) > 20
+        assert (max(consumers), min(consumers[-8:]), min(coroutines[-8:])) == (3, 0, 1)
 """
 COUNTS_LOADS = """
     import pytest

@@ -15,8 +15,8 @@ from emulator import remains
 if TYPE_CHECKING:
     from types import TracebackType
 
-# After so many runs, also through what has survived a run.
-_OLDER: Final = 1024
+# What is frozen is let go of after so many runs.
+_TOGETHER: Final = 8
 
 
 class Collections:
@@ -26,25 +26,36 @@ class Collections:
         self._was_enabled = gc.isenabled()
         # Somebody else's frozen objects cannot be told from ours afterwards.
         self._freezes = gc.get_freeze_count() == 0
+        self._pinned: list[object] = []
         self._runs = 0
         gc.disable()
         if self._freezes:
             gc.freeze()
         else:
-            gc.collect(0)
-        self._collections = _collections()
+            gc.collect(1)
+        self._known = _collections()
         return self
 
     def between(self, pinned: list[object]) -> None:
         """Called between two runs, with what was pinned in the one that is over; empties it."""
-        self._runs += 1
-        # Else what is young is not all of the run: the scenario collected.
-        if pinned and _collections() == self._collections:
-            remains.let_go(pinned)
+        if _collections() == self._known:
+            self._pinned += pinned
+        else:  # The scenario collected: it is not known what is of these runs, and all stays.
+            self._pinned.clear()
         pinned.clear()
         # Each time: what one run leaves is still in the processor's cache.
-        gc.collect(1 if self._runs % _OLDER == 0 else 0)
-        self._collections = _collections()
+        gc.collect(0)
+        self._runs += 1
+        if self._runs % _TOGETHER == 0:
+            self._let_go()
+        self._known = _collections()
+
+    def _let_go(self) -> None:
+        """Let go of what the latest runs froze: it has survived one collection, and no other."""
+        if self._pinned:
+            remains.let_go(self._pinned, generation=1)
+            self._pinned.clear()
+        gc.collect(1)
 
     def __exit__(
         self,
@@ -52,6 +63,7 @@ class Collections:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._let_go()
         if self._freezes:
             gc.unfreeze()
         if self._was_enabled:
