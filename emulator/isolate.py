@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from contextvars import Context
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +26,10 @@ from emulator.runtime.rpc import raw_env
 from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
+    from emulator.absent_bindings import AbsentBinding
     from emulator.config import WorkerConfig
     from emulator.kernel import Kernel
 
@@ -42,12 +44,16 @@ class Worker:
         self.config = config
         self.name = config.name
         self.env = env
-        self.absent = absent_bindings(config)
         self.folder: Path | None = config.source.parent if config.source else config.root
         self._bundle = bundle
         self._isolate: Isolate | None = None
         # Replaced ones whose invocations have not all ended.
         self._retired: list[Isolate] = []
+
+    @cached_property
+    def absent(self) -> Mapping[str, AbsentBinding]:
+        """What the config declares and nothing here provides, by name."""
+        return absent_bindings(self.config)
 
     @property
     def isolate(self) -> Isolate:

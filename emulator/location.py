@@ -81,9 +81,9 @@ def caller() -> Location | None:
     frame: FrameType | None = sys._getframe(1)
     loop = events._get_running_loop()
     bottom = None if getattr(SCOPE.get(), "is_test", False) else getattr(loop, "bottom", None)
-    while frame is not None and frame.f_code is not bottom:
-        if is_users(frame.f_code):
-            return Location(frame.f_code.co_filename, frame.f_lineno)
+    while frame is not None and (code := frame.f_code) is not bottom:
+        if is_users_file(code.co_filename):
+            return Location(code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return running_at()
 

@@ -62,6 +62,8 @@ class LooseEnds:
 
     def report(self, left: Sequence[asyncio.Task[Any]]) -> None:
         """Make findings, each line of code once; `left` are the tasks that still run."""
+        if not (left or self._calls or self._promises or self._ignored):
+            return
         running = [task.get_coro() for task in left]
         told = [ignored.work for ignored in self._ignored if self._report_ignored(ignored, running)]
         for call in self._calls:

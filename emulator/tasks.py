@@ -23,7 +23,7 @@ from types import coroutine as generator_coroutine
 from typing import TYPE_CHECKING, Any, cast
 
 from emulator.foreign import is_foreign
-from emulator.location import Location, is_users, running_at
+from emulator.location import Location, is_users_file, running_at
 from emulator.scope import KERNEL, SCOPE, Scope
 
 if TYPE_CHECKING:
@@ -241,9 +241,9 @@ def _creator(loop: SimLoop) -> tuple[Location | None, bool]:
     """
     frame: FrameType | None = sys._getframe(2)
     inner = False
-    while frame is not None and frame.f_code is not loop.bottom:
-        if is_users(frame.f_code):
-            return Location(frame.f_code.co_filename, frame.f_lineno), inner
-        inner = inner or frame.f_code.co_filename.startswith(_RUNTIME)
+    while frame is not None and (code := frame.f_code) is not loop.bottom:
+        if is_users_file(code.co_filename):
+            return Location(code.co_filename, frame.f_lineno), inner
+        inner = inner or code.co_filename.startswith(_RUNTIME)
         frame = frame.f_back
     return running_at(), inner

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -339,12 +340,21 @@ def _site(
     available: Collection[str] | None,
     at: int,
 ) -> Site:
+    among = None if available is None else tuple(available)
+    return Site(name, occurrence, _possible(name, in_request, retried, among), at)
+
+
+@lru_cache(maxsize=1024)
+def _possible(
+    name: str, in_request: bool, retried: bool, available: tuple[str, ...] | None
+) -> Mapping[str, FaultClass]:
+    """The actions possible at a site, with their classes; most are met again in each run."""
     actions = {
         action.name: class_of(action, in_request=in_request, retried=retried)
         for action in actions_at(name)
         if available is None or action.name in available
     }
-    return Site(name, occurrence, MappingProxyType(actions), at)
+    return MappingProxyType(actions)
 
 
 def _nothing() -> None:
