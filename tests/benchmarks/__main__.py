@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator import Emulator, WorkerCrashed
-from tests.benchmarks import queues, rivals, sweep, workflows
+from tests.benchmarks import d1, objects, queues, rivals, sweep, workflows
 from tests.benchmarks.figures import Figure, show
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def figures() -> Iterator[Figure]:
         yield Figure("plugin, on pytest's start", _plugin_start(folder), "ms")
         yield Figure("memory of 1,000 emulators more", _memory(_open_and_close, config), "KiB")
         yield Figure("memory of 1,000 crashes more", _memory(_crash, config), "KiB")
-    for other in (queues, workflows, sweep, rivals):
+    for other in (queues, workflows, objects, d1, sweep, rivals):
         yield from other.figures()
 
 
