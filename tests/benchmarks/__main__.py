@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from emulator import Emulator, WorkerCrashed
+from tests.benchmarks import d1, objects, queues, rivals, sweep, workflows
+from tests.benchmarks.figures import Figure, show
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
 _WORKER = """
 import asyncio
@@ -37,8 +39,7 @@ class Default(WorkerEntrypoint):
         return Response("ok")
 
     async def queue(self, batch, env, ctx):
-        for message in batch.messages:
-            message.ack()
+        pass
 """
 _QUEUE = {
     "producers": [{"binding": "JOBS", "queue": "jobs"}],
@@ -46,24 +47,24 @@ _QUEUE = {
 }
 
 
-def main() -> None:
+def figures() -> Iterator[Figure]:
+    """Yield all figures there are, those of the other benchmarks after those of one emulator."""
+    theirs = "local JavaScript runtime:"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "entry.py")
         path.write_text(_WORKER)
         config = {"main": str(path), "queues": _QUEUE}
-        rows = [
-            ("create, load, answer, close", _cycle(config), "ms", "240 to 390 (cold start)"),
-            ("emulator.fetch", _fetches(config), "/s", "174 to 267 (dispatchFetch)"),
-            ("virtual sleeps through the pump", _sleeps(config), "/s", "-"),
-            ("queue, batches of 100", _messages(config), "messages/s", "9,600 to 18,600"),
-            ("fixture, per test", _fixture(folder), "ms", "-"),
-            ("plugin, on pytest's start", _plugin_start(folder), "ms", "-"),
-            ("memory of 1,000 emulators more", _memory(_open_and_close, config), "KiB", "-"),
-            ("memory of 1,000 crashes more", _memory(_crash, config), "KiB", "-"),
-        ]
-    print(f"Python {sys.version.split()[0]}")
-    for name, value, unit, theirs in rows:
-        print(f"{name:35} {value:12,.2f} {unit:12} local JavaScript runtime: {theirs}")
+        note = f"{theirs} 240 to 390 (cold start)"
+        yield Figure("create, load, answer, close", _cycle(config), "ms", note)
+        note = f"{theirs} 174 to 267 (dispatchFetch)"
+        yield Figure("emulator.fetch", _fetches(config), "/s", note)
+        yield Figure("virtual sleeps through the pump", _sleeps(config), "/s")
+        yield Figure("fixture, per test", _fixture(folder), "ms")
+        yield Figure("plugin, on pytest's start", _plugin_start(folder), "ms")
+        yield Figure("memory of 1,000 emulators more", _memory(_open_and_close, config), "KiB")
+        yield Figure("memory of 1,000 crashes more", _memory(_crash, config), "KiB")
+    for other in (queues, workflows, objects, d1, sweep, rivals):
+        yield from other.figures()
 
 
 def _median(runs: int, once: Callable[[], float]) -> float:
@@ -110,17 +111,6 @@ def _sleeps(config: dict[str, object]) -> float:
     async def work(emulator: Emulator) -> int:
         await emulator.fetch("/sleep")
         return 10_000
-
-    return _inside(config, work)
-
-
-def _messages(config: dict[str, object]) -> float:
-    async def work(emulator: Emulator) -> int:
-        for _ in range(50):
-            await emulator.queues["jobs"].send_batch([{"n": n} for n in range(100)])
-        await emulator.settle()
-        assert emulator.queues["jobs"].acked == 5000
-        return 5000
 
     return _inside(config, work)
 
@@ -192,4 +182,4 @@ def _crash(config: dict[str, object]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    show(figures())

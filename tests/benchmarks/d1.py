@@ -13,8 +13,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator import Emulator
+from tests.benchmarks.figures import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ROUNDS = 5
 _COUNT = 20_000
@@ -60,16 +65,29 @@ _WORK = {
 }
 
 
+def figures() -> Iterator[Figure]:
+    """Yield the operations in memory, in the time of this process alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = _config(folder)
+        rounds = [_rates(config, None) for _ in range(_ROUNDS)]
+    for name, text in _WORK.items():
+        yield Figure(f"D1, {text}", max(rates[name][1] for rates in rounds), "/s")
+
+
 def main() -> None:
     print(f"Python {sys.version.split()[0]}, {_COUNT:,} operations each")
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "entry.py")
-        path.write_text(_WORKER.format(count=_COUNT))
-        database = {"binding": "DB", "database_name": "jobs", "database_id": "1"}
-        config = {"main": str(path), "d1_databases": [database]}
+        config = _config(folder)
         _show("in memory", [_rates(config, None) for _ in range(_ROUNDS)])
         states = [str(Path(folder, f"state{i}.db")) for i in range(_ROUNDS)]
         _show("with a state file", [_rates(config, state) for state in states])
+
+
+def _config(folder: str) -> dict[str, object]:
+    path = Path(folder, "entry.py")
+    path.write_text(_WORKER.format(count=_COUNT))
+    database = {"binding": "DB", "database_name": "jobs", "database_id": "1"}
+    return {"main": str(path), "d1_databases": [database]}
 
 
 def _show(title: str, rounds: list[dict[str, tuple[float, float]]]) -> None:

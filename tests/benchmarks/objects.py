@@ -14,8 +14,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator import Emulator
+from tests.benchmarks.figures import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _CALLS = 10_000
 _WORKER = """
@@ -96,19 +101,32 @@ _ROWS = {
 }
 
 
+def figures() -> Iterator[Figure]:
+    """Yield all rows, in the processor's time."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = _config(folder)
+        for what, title in _ROWS.items():
+            rate = max(asyncio.run(_once(config, what))[1] for _ in range(3))
+            yield Figure(f"Durable Objects, {title}", rate, "/s")
+
+
 def main() -> None:
     rounds = int(sys.argv[1]) if sys.argv[1:] else 5
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "entry.py")
-        path.write_text(_WORKER)
-        names = {"COUNTERS": "Counter", "PLAIN": "Plain"}
-        bindings = [{"name": name, "class_name": cls} for name, cls in names.items()]
-        config = {"main": str(path), "durable_objects": {"bindings": bindings}}
+        config = _config(folder)
         print(f"Python {sys.version.split()[0]}, {_CALLS:,} of each")
         for what, title in _ROWS.items():
             figures = [asyncio.run(_once(config, what)) for _ in range(rounds)]
             wall, processor = (max(figure) for figure in zip(*figures, strict=True))
             print(f"{title:36} {wall:10,.0f} /s, {processor:10,.0f} /s of the processor's time")
+
+
+def _config(folder: str) -> dict[str, object]:
+    path = Path(folder, "entry.py")
+    path.write_text(_WORKER)
+    names = {"COUNTERS": "Counter", "PLAIN": "Plain"}
+    bindings = [{"name": name, "class_name": cls} for name, cls in names.items()]
+    return {"main": str(path), "durable_objects": {"bindings": bindings}}
 
 
 async def _once(config: dict[str, object], what: str) -> tuple[float, float]:

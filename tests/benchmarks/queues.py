@@ -16,9 +16,15 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from emulator import Emulator
+from tests.benchmarks.figures import Figure
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+THEIR_QUEUE = "local JavaScript runtime: 9,600 to 18,600"
 _ROUNDS = 5
 _MESSAGES = 20_000
 _WORKER = """
@@ -50,11 +56,22 @@ _QUEUES = {
 }
 
 
+def figures() -> Iterator[Figure]:
+    """Yield messages a second, and what one costs when many wait."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = _config(folder)
+        rate = max(_rate(config, _MESSAGES) for _ in range(_ROUNDS))
+        yield Figure(
+            f"queue, {_MESSAGES:,} messages, batches of 100", rate, "messages/s", THEIR_QUEUE
+        )
+        for count in (1_000, 100_000):
+            cost = min(1e6 / _rate(config, count) for _ in range(3))
+            yield Figure(f"a message with {count:,} waiting", cost, "µs")
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "entry.py")
-        path.write_text(_WORKER)
-        config = {"main": str(path), "queues": _QUEUES}
+        config = _config(folder)
         ours: list[float] = []
         theirs: list[float] = []
         for _ in range(_ROUNDS):
@@ -72,6 +89,12 @@ def main() -> None:
             for name, query in (("waiting", ""), ("delayed", "&delay=600")):
                 cost = min(1e6 / _rate(config, count, query) for _ in range(3))
                 print(f"{count:>14,} {name:9} {cost:12.1f} µs")
+
+
+def _config(folder: str) -> dict[str, object]:
+    path = Path(folder, "entry.py")
+    path.write_text(_WORKER)
+    return {"main": str(path), "queues": _QUEUES}
 
 
 def _show(name: str, rates: list[float]) -> None:
