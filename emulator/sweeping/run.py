@@ -120,7 +120,10 @@ async def _run(
     async with emulator:
         with lenient(emulator):
             error = await _error_of(scenario, emulator)
-        return observe(emulator, plan, error, seconds=perf_counter() - start)
+        outcome = observe(emulator, plan, error, seconds=perf_counter() - start)
+    # From Python 3.13 on the frames of an error keep this one, with what it holds.
+    del emulator, error
+    return outcome
 
 
 async def _error_of(
