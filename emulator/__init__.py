@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from emulator.errors import StateError as StateError
     from emulator.errors import Stuck as Stuck
     from emulator.errors import UnsupportedLoop as UnsupportedLoop
+    from emulator.errors import WebSocketClosed as WebSocketClosed
+    from emulator.errors import WebSocketRefused as WebSocketRefused
     from emulator.errors import WorkerCrashed as WorkerCrashed
     from emulator.errors import WorkerLoadError as WorkerLoadError
     from emulator.errors import WorkflowError as WorkflowError
@@ -63,6 +65,8 @@ _HOMES = {
     "Stuck": "errors",
     "SweepReport": "sweeping.report",
     "UnsupportedLoop": "errors",
+    "WebSocketClosed": "errors",
+    "WebSocketRefused": "errors",
     "WorkerCrashed": "errors",
     "WorkerLoadError": "errors",
     "WorkflowError": "errors",

@@ -36,6 +36,8 @@ from emulator.pump import Goal
 from emulator.queues.control import Queue
 from emulator.registry import Registry
 from emulator.timers import ClockView
+from emulator.websockets.client import Connecting, WebSocket, refused
+from emulator.websockets.handshake import headers_of
 from emulator.workflows.control import Workflow
 
 if TYPE_CHECKING:
@@ -213,6 +215,46 @@ class Emulator:
             await self._pass(pause, advance=advance)
         raise AssertionError("unreachable: the last try returns or raises")
 
+    def websocket(
+        self,
+        url: str | httpx.URL,
+        *,
+        headers: Any = None,
+        params: Any = None,
+        subprotocols: Sequence[str] = (),
+        worker: str | None = None,
+    ) -> Connecting:
+        """Open a WebSocket to a Worker.
+
+            async with emulator.websocket("/chat") as ws:
+                await ws.send("hello")
+                assert await ws.receive() == "hello, too"
+
+        It may be awaited instead. A path is resolved against `http://localhost`; `ws:` and `wss:`
+        stand for `http:` and `https:`. Raises `WebSocketRefused` when the Worker's answer is not
+        101, and what `fetch` raises.
+        """
+        self._check_open("websocket")
+        target = self._platform.worker(worker)
+        return Connecting(lambda: self._open(target, url, headers, params, subprotocols))
+
+    async def _open(
+        self, worker: Worker, url: str | httpx.URL, headers: Any, params: Any, protocols: Any
+    ) -> WebSocket:
+        asked = [*httpx.Headers(headers).multi_items(), *headers_of(protocols)]
+        address = str(url)
+        if address.startswith(("ws:", "wss:")):
+            address = f"http{address[2:]}"
+        request = await http.web_request(address, headers=asked, params=params)
+        exchange = self._dispatch(worker, request, socket=True)
+        pump, name = self._kernel.pump, f"websocket({request.url})"
+        await http.reach(pump, exchange, name, lambda: exchange.answered)
+        response = http.response(request, exchange.response)
+        if exchange.socket is None:
+            raise refused(request.url, response)
+        socket = WebSocket(self._kernel, exchange.socket, exchange.subject, request.url, response)
+        return await socket.opened()
+
     async def _send(self, worker: Worker, request: WebRequest, *, advance: bool) -> httpx.Response:
         exchange = self._dispatch(worker, request)
         name = f"fetch({request.method} {request.url})"
@@ -224,10 +266,16 @@ class Emulator:
         return answer
 
     def _dispatch(
-        self, worker: Worker, request: WebRequest, *, streaming: bool = False
+        self,
+        worker: Worker,
+        request: WebRequest,
+        *,
+        streaming: bool = False,
+        socket: bool = False,
     ) -> Exchange:
         self._check_open("fetch")
         exchange = Exchange(self._kernel, request, streaming=streaming)
+        exchange.wants_socket = socket
         self._kernel.loop.kernel_soon(self._platform.ingress.dispatch, worker, exchange)
         return exchange
 

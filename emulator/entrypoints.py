@@ -39,6 +39,8 @@ _SIGNATURES = {
     "queue": "queue(self, batch, env, ctx)",
     "scheduled": "scheduled(self, controller, env, ctx)",
 }
+# Most arguments of a handler that is called with as many as it takes.
+_MOST = 4
 _RUN = "async def run(self, event, step): ..."
 
 
@@ -238,20 +240,20 @@ def is_handler(cls: type[Any], name: str) -> bool:
 
 
 def relaxed_call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function with as many of the arguments as it takes; they are at most three."""
+    """Call a function with as many of the arguments as it takes; they are at most four."""
     return function(*arguments[: _positional(function)])
 
 
 def _positional(function: Callable[..., Any]) -> int:
-    """How many positional arguments a function takes, at most the three there are."""
+    """How many positional arguments a function takes, at most the four there are."""
     plain = getattr(function, "__func__", None)
     if isinstance(plain, FunctionType) and not vars(plain):
         code = plain.__code__
-        return 3 if code.co_flags & inspect.CO_VARARGS else max(code.co_argcount - 1, 0)
+        return _MOST if code.co_flags & inspect.CO_VARARGS else max(code.co_argcount - 1, 0)
     count = 0
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            return 3
+            return _MOST
         count += parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     return count
 

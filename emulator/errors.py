@@ -16,6 +16,8 @@
     ├── WorkflowError                        the platform refuses a verb of a Workflow
     ├── WorkflowFailed                       an instance ended errored or terminated
     ├── MigrationError                       a migration of a D1 database fails
+    ├── WebSocketRefused                     a request for a WebSocket got another answer
+    ├── WebSocketClosed                      a WebSocket ended
     ├── EmulatorClosed                       the emulator is closed already
     └── StateError                           the state file cannot be read
 
@@ -23,6 +25,13 @@ Errors that imitate the platform are not here: user code sees them as `JsExcepti
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import httpx
+
+    from emulator.runtime.host import Close
 
 
 class EmulatorError(Exception):
@@ -110,6 +119,28 @@ class WorkflowFailed(EmulatorError):
 
 class MigrationError(EmulatorError):
     """A migration of a D1 database cannot be applied; the text names the file and the problem."""
+
+
+class WebSocketRefused(EmulatorError):
+    """A request for a WebSocket got another answer, which is `response`."""
+
+    def __init__(self, text: str, response: httpx.Response) -> None:
+        super().__init__(text)
+        self.response = response
+
+
+class WebSocketClosed(EmulatorError):
+    """A WebSocket ended: `code`, `reason` and `clean` say how."""
+
+    def __init__(self, call: str, close: Close | None) -> None:
+        code, reason, clean = (None, "", False) if close is None else close
+        how = f"with {code}" if clean else f"without a Close ({code})"
+        super().__init__(
+            f"{call}: the connection was closed {how}{f': {reason}' if reason else ''}"
+        )
+        self.code = code
+        self.reason = reason
+        self.clean = clean
 
 
 class EmulatorClosed(EmulatorError):

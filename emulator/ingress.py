@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx
 
+from emulator.bindings.calls import resolve
 from emulator.bindings.outbound import read_body
 from emulator.errors import WorkerCrashed, WorkerLoadError
 from emulator.faults.sites import site_name
@@ -27,12 +28,14 @@ from emulator.runtime.sdk.request import Request
 from emulator.runtime.web.boundary import request_from_web, response_to_web
 from emulator.trace import http_body
 from emulator.values import JsException
+from emulator.websockets import handshake
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
+    from emulator.websockets.line import End
 
 _TEXT = (("content-type", "text/plain;charset=UTF-8"),)
 # What workerd answers when a handler can never answer (recording wu_handler_returns_nonresponse).
@@ -65,6 +68,9 @@ class Exchange:
         self.error: BaseException | None = None
         self.invocation: Invocation | None = None
         self.body: asyncio.Task[None] | None = None
+        self.wants_socket = False
+        self.socket: End | None = None
+        self.subject = ""
         self._kernel = kernel
         self._changed: asyncio.Future[None] | None = None
 
@@ -167,6 +173,7 @@ class Ingress:
         path = urlsplit(request.url).path or "/"
         about = f"request {request.method} {path}"
         subject = kernel.numbered(about)
+        exchange.subject = subject
         faults = kernel.faults.meet(site_name("request", request.method, path))
         action = faults[0].action if faults else ""
         kernel.trace.masker.meet(request.headers)
@@ -211,6 +218,10 @@ class Ingress:
             exchange.streaming = False  # nobody reads
         else:
             exchange.begin(response)
+        end: Any = response.socket
+        if end is not None:
+            await self._connect(worker, invocation, exchange, action, end)
+            return
         await self._send_body(invocation, exchange, response.body)
         if action == "crash_after":
             worker.crash()
@@ -228,10 +239,32 @@ class Ingress:
         if hasattr(value, "__await__"):
             value = await value
         try:
-            return response_to_web(value)
+            return handshake.check(request, response_to_web(value))
         except JsException as error:
             error.add_note(f"The handler returned {type(value).__name__}.")
             raise
+
+    async def _connect(
+        self, worker: Worker, invocation: Invocation, exchange: Exchange, action: str, end: End
+    ) -> None:
+        """Connect the client, and go on as long as the connection does that ends here."""
+        line = end.line
+        if action == "crash_after":
+            worker.crash()
+            return
+        if action == "lose_reply":
+            exchange.fail(ReplyLost(f"{invocation.subject}: the answer was lost, by a fault"))
+        if action or exchange.abandoned or not exchange.wants_socket:
+            end.drop()
+        else:
+            exchange.socket = end
+        exchange.finish()
+        if end.other.holder is invocation:
+            end.other.site = worker.name
+            over = self._kernel.loop.create_future()
+            line.at_end(lambda: resolve(over, None))
+            await over
+            await asyncio.sleep(0)  # the last event comes first
 
     # -- bodies ----------------------------------------------------------------------------------
 

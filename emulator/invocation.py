@@ -20,11 +20,12 @@ from emulator.background import LIMIT, Background
 from emulator.clock import moment
 from emulator.faults.sites import site_name
 from emulator.findings import Finding
-from emulator.location import caller, describe_error, raised_at
+from emulator.location import caller, describe_error, format_error, raised_at
 from emulator.logs import Log
 from emulator.loose_ends import LooseEnds
 from emulator.scope import SCOPE, Scope
 from emulator.values import JsException
+from emulator.websockets.line import pair
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from emulator.location import Location
     from emulator.runtime.host import WebRequest, WebResponse
     from emulator.runtime.promises import PyodideFuture
+    from emulator.websockets.line import End
 
 _GLOBAL_SCOPE = (
     "Disallowed operation called within global scope. Asynchronous I/O (ex: fetch() or connect()), "
@@ -178,6 +180,15 @@ class Invocation(Scope):
     def urandom(self, size: int) -> bytes:
         self.reads("randomness")
         return self.kernel.surroundings.urandom(size)
+
+    def socket_pair(self) -> tuple[End, End]:
+        self.forbid_in_global_scope()
+        return pair(self)
+
+    def report(self, error: BaseException) -> None:
+        self.log("error", f"Uncaught {format_error(error, self.isolate.worker.folder)}")
+        shown = describe_error(error).removeprefix("pyodide.ffi.JsException: ")
+        self.find("handler_exception", f"{self.about}: {shown}", raised_at(error))
 
     def track(self, call: Any) -> None:
         """Remember a binding call, to tell at the end whether it was ever awaited."""

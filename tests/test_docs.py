@@ -44,7 +44,7 @@ FIRST_SCREEN = 40  # lines
 # The sites that are met today; docs/faults.md has a table of what each action leaves behind.
 SITES = (
     *("request", "send", "message", "batch", "fetch", "step", "sleep", "wait", "create", "event"),
-    *("object", "storage", "alarm", "wait_until", "schedule", "d1", "kv"),
+    *("object", "websocket", "storage", "alarm", "wait_until", "schedule", "d1", "kv"),
 )
 
 _FENCE = re.compile(

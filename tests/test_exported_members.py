@@ -32,6 +32,8 @@ PUBLIC = [
     "Stuck",
     "SweepReport",
     "UnsupportedLoop",
+    "WebSocketClosed",
+    "WebSocketRefused",
     "WorkerCrashed",
     "WorkerLoadError",
     "WorkflowError",

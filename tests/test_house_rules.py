@@ -80,7 +80,16 @@ _LAYERS = (
         "collector",
         "entrypoints",
     ),
-    ("kernel", "deployment", "invocation", "isolate", "caller", "timers", "loose_ends"),
+    (
+        "kernel",
+        "deployment",
+        "invocation",
+        "isolate",
+        "caller",
+        "timers",
+        "loose_ends",
+        "websockets",
+    ),
     ("sql",),
     (
         *("bindings", "queues", "workflows", "objects", "d1", "kv", "rpc", "ingress"),

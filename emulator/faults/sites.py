@@ -220,6 +220,18 @@ _TABLE: Final = (
     Kind("service", ("binding", "method"), "a call on that service binding", _CALL),
     Kind("object", ("binding", "method"), "a call on a Durable Object", (_EVICT, *_CALL)),
     Kind(
+        "websocket",
+        ("holder", "event"),
+        "a frame of a WebSocket that arrives at a Worker or a Durable Object",
+        (
+            Action("evict", "platform", ends=False, needs="a Durable Object that may hibernate"),
+            Action("disconnect", "request"),
+            _CRASH_BEFORE,
+            _CRASH_AFTER,
+        ),
+        ("message", "close"),
+    ),
+    Kind(
         "storage",
         ("binding", "operation"),
         "a storage call inside a Durable Object",

@@ -21,7 +21,7 @@ from emulator.bindings import calls
 from emulator.durations import SECOND
 from emulator.foreign import is_foreign
 from emulator.gate import SECTION, InputGate
-from emulator.location import waiting_at
+from emulator.location import format_error, waiting_at
 from emulator.objects import texts
 from emulator.objects.context import AlarmInvocationInfo, DurableObjectState
 from emulator.objects.event import EVENT, ObjectScope, Outcome, over
@@ -41,6 +41,7 @@ from emulator.runtime.rpc import raw_env
 from emulator.scope import SCOPE
 from emulator.tasks import start
 from emulator.values import JsException
+from emulator.websockets import handshake
 
 if TYPE_CHECKING:
     import asyncio
@@ -159,13 +160,19 @@ class LiveObject:
             handler = handler_of(self._instance, self._named("fetch"))
             arguments = (request_for(request), None, None)
             answer = await self._user(event, call_handler(handler, *arguments))
-            response = response_of(answer)
+            response = handshake.check(request, response_of(answer))
+            self._name_frames(response.socket)
             body = across(response.body, self.scope)
             self._over(event, Outcome(replace(response, body=body)))
         except _Failed:
             return
         except JsException as error:
             self._over(event, Outcome(error=error))
+
+    def _name_frames(self, end: Any) -> None:
+        """Let faults strike what arrives at an end that its code accepted."""
+        if end is not None and end.other.holder is self.scope:
+            end.other.site = self.space.label
 
     async def alarm(self, event: Event, info: AlarmInvocationInfo) -> None:
         """Run its alarm."""
@@ -178,6 +185,27 @@ class LiveObject:
         with suppress(_Failed):
             await self._user(event, call_handler(handler, wrap(info)))
             self._over(event, Outcome())
+
+    async def socket_event(
+        self, event: Event, method: str, arguments: Callable[[], list[Any]]
+    ) -> None:
+        """Run a handler of the sockets that it holds; what it raises nobody sees but the log."""
+        given = [wrap(argument) for argument in arguments()]
+        name = self._named(method)
+        handler = getattr(self._instance, name, None)
+        if not callable(handler):
+            text = f"{self.space.class_name} has no method {name}: a WebSocket's event is lost"
+            self.scope.find("missing_handler", text, None)
+            self._over(event, Outcome())
+            return
+        try:
+            await call_handler(handler, *given)
+        except BaseException as error:
+            self.pass_on(error)
+            last = format_error(error, self.scope.isolate.worker.folder).strip().splitlines()[-1]
+            self.kernel.record("object_error", self.subject, method=method, error=last)
+            self.scope.report(error)
+        self._over(event, Outcome())
 
     def _named(self, handler: str) -> str:
         return f"on_{handler}" if self._isolate.script.legacy else handler
@@ -368,10 +396,15 @@ class LiveObject:
             timer.cancel()
         self._timers.clear()
         self.gate.close()
+        sockets = self.space.sockets.get(self.stored.id)
         if outcome is _LEAVES:
+            if sockets is not None:
+                sockets.sleep()
             self.scope.freeze()
         else:
             self.scope.kill()
+            if sockets is not None:
+                sockets.drop()
         for event in running:
             finish, event.finish = event.finish, over
             if outcome is not None:

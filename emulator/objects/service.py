@@ -11,6 +11,7 @@ from emulator.objects import texts
 from emulator.objects.alarm_clock import AlarmClock
 from emulator.objects.bindings import DurableObjectNamespace
 from emulator.objects.live import LiveObject
+from emulator.objects.sockets import Sockets
 from emulator.objects.space import Space
 from emulator.objects.state import State
 from emulator.objects.stored import Stored, Unchanged
@@ -132,6 +133,13 @@ class Objects:
         """What a new id is made of."""
         return bytes.fromhex(self.kernel.hexadecimal(32))
 
+    def sockets_of(self, live: LiveObject) -> Sockets:
+        """The WebSockets that an object holds."""
+        known, id = live.space.sockets, live.stored.id
+        if id not in known:
+            known[id] = Sockets(self, live.space, live.space.id_of(live.stored))
+        return known[id]
+
     def kept_by(self, space: Space, id: str) -> Stored | None:
         """What an object keeps, if it does or is in memory."""
         live = space.live.get(id)
@@ -250,6 +258,8 @@ class Objects:
         Objects, "Code updates"), or at once where the config says so."""
         self.renew(worker)
         for space in self.spaces_of(worker):
+            for sockets in space.sockets.values():
+                sockets.drop()
             for live in list(space.live.values()):
                 if worker.config.objects.updates_at_once and live.busy:
                     live.reset(JsException("Error", texts.UPDATED))
@@ -260,6 +270,9 @@ class Objects:
         """Cut the power of every object."""
         for live in self.all_live():
             live.crash()
+        for space in self.spaces.values():
+            for sockets in space.sockets.values():
+                sockets.drop()
         self._isolates.clear()
 
     def take_records(self) -> list[Record]:
@@ -332,6 +345,8 @@ class Objects:
     def _stop(self) -> None:
         for live in self.all_live():
             live.stop()
+        for space in self.spaces.values():
+            space.sockets.clear()
         self._isolates.clear()
         for database in self._databases.values():
             database.close()

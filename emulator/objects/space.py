@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from emulator.isolate import Isolate, Worker
     from emulator.objects.bindings import DurableObjectId
     from emulator.objects.live import LiveObject
+    from emulator.objects.sockets import Sockets
     from emulator.objects.stored import Stored
 
 
@@ -32,6 +33,8 @@ class Space:
         self.label = label
         self.sqlite = sqlite
         self.live: dict[str, LiveObject] = {}
+        # By id: what objects hold whether they are in memory or not.
+        self.sockets: dict[str, Sockets] = {}
         self._cls = cls
         self._sites: dict[str, str] = {}
         self.key = ""
@@ -39,6 +42,7 @@ class Space:
     def close(self) -> None:
         """Let go of the emulator, which is closed."""
         self.live.clear()
+        self.sockets.clear()
         if hasattr(self, "worker"):
             del self.worker
 

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 from emulator.errors import OutsideWorker
 from emulator.scope import KERNEL
@@ -16,6 +16,38 @@ from emulator.scope import SCOPE as _current
 
 # The whole body, or its chunks as they come.
 Body = bytes | AsyncIterator[bytes]
+
+
+class Close(NamedTuple):
+    """The end of a WebSocket connection; one that was not `clean` broke."""
+
+    code: int
+    reason: str = ""
+    clean: bool = True
+
+
+# The code of a frame that has none, and of a connection that broke.
+NO_CODE: Final = 1005
+BROKEN: Final = Close(1006, "WebSocket disconnected without sending Close frame.", clean=False)
+
+# What goes over a WebSocket connection.
+Frame = str | bytes | Close
+
+
+class SocketEnd(Protocol):
+    """One end of a WebSocket connection, whoever has it."""
+
+    def send(self, frame: Frame) -> None:
+        """Send a frame to the other end, when what the code wrote before is durable."""
+
+    def listen(self, receiver: Callable[[Frame], None]) -> None:
+        """Hand on the frames that arrived and those that will; none comes before this returns."""
+
+    def held_by(self, host: Host | None) -> None:
+        """Belong to code from now on: where that ends the connection breaks."""
+
+    def drop(self) -> None:
+        """Break the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +71,7 @@ class WebResponse:
     body: Body
     url: str = ""
     redirected: bool = False
+    socket: SocketEnd | None = None
 
 
 class Host(Protocol):
@@ -61,8 +94,14 @@ class Host(Protocol):
     def fetch(self, request: WebRequest) -> Awaitable[WebResponse]:
         """Send a request to the outside; raises `OSError` on network failure."""
 
+    def socket_pair(self) -> tuple[SocketEnd, SocketEnd]:
+        """Return the two ends of a new WebSocket connection, both held by this invocation."""
+
     def log(self, level: str, text: str) -> None:
         """Write a line to the Worker's log (`log`, `debug`, `info`, `warn`, `error`)."""
+
+    def report(self, error: BaseException) -> None:
+        """Tell of an exception of user code's that nobody takes."""
 
     def track(self, call: Any) -> None:
         """Note a call of a binding (`runtime.rpc.BindingCall` or a promise) when it is made.

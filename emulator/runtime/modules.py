@@ -73,6 +73,8 @@ def build(name: str) -> ModuleType:
     source = _SOURCES.get(name)
     if source is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+    if name == "js":
+        import_module("emulator.runtime.web")  # whose classes are among its names
     return _mirror(name, import_module(source))
 
 

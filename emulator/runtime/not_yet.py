@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 # What a Worker's global scope has besides what `js` gives: workerd's global-scope.h with the flags
 # that newer dates imply, and V8's built-ins.
 _JS_GLOBALS: Final = """
-AggregateError Atomics Body ByteLengthQueuingStrategy Cache CacheStorage CloseEvent Cloudflare
-CompressionStream CountQueuingStrategy Crypto CryptoKey CustomEvent DOMException DecompressionStream
-DisposableStack ErrorEvent EventSource EventTarget ExtendableEvent FetchEvent FinalizationRegistry
-FixedLengthStream Float16Array Function HTMLRewriter Intl Iterator MessageChannel MessageEvent
-MessagePort Navigator Performance PromiseRejectionEvent Proxy ReadableByteStreamController
-ReadableStreamBYOBReader ReadableStreamBYOBRequest ReadableStreamDefaultController Reflect
-ScheduledEvent ServiceWorkerGlobalScope SharedArrayBuffer SubtleCrypto SuppressedError TailEvent
-TextDecoderStream TextEncoderStream TraceEvent TransformStreamDefaultController URLPattern WeakMap
-WeakRef WeakSet WebAssembly WebSocket WebSocketPair WebSocketRequestResponsePair WorkerGlobalScope
-WritableStreamDefaultController WritableStreamDefaultWriter addEventListener caches dispatchEvent
-escape eval isFinite navigator origin performance removeEventListener reportError scheduler unescape
+AggregateError Atomics Body ByteLengthQueuingStrategy Cache CacheStorage Cloudflare
+CompressionStream CountQueuingStrategy Crypto CryptoKey DOMException DecompressionStream
+DisposableStack EventSource ExtendableEvent FetchEvent FinalizationRegistry FixedLengthStream
+Float16Array Function HTMLRewriter Intl Iterator MessageChannel MessagePort Navigator Performance
+PromiseRejectionEvent Proxy ReadableByteStreamController ReadableStreamBYOBReader
+ReadableStreamBYOBRequest ReadableStreamDefaultController Reflect ScheduledEvent
+ServiceWorkerGlobalScope SharedArrayBuffer SubtleCrypto SuppressedError TailEvent TextDecoderStream
+TextEncoderStream TraceEvent TransformStreamDefaultController URLPattern WeakMap WeakRef WeakSet
+WebAssembly WorkerGlobalScope WritableStreamDefaultController WritableStreamDefaultWriter
+addEventListener caches dispatchEvent escape eval isFinite navigator origin performance
+removeEventListener reportError scheduler unescape
 """
 JS_GLOBALS: Final = frozenset(_JS_GLOBALS.split())
 

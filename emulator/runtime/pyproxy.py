@@ -176,7 +176,9 @@ def _host_from_python(proxy: PyProxy) -> Any:
     if inspect.isawaitable(obj):
         return obj
     if callable(obj):
-        return python_function(obj)
+        function = python_function(obj)
+        function.kept = proxy.kept
+        return function
     hidden = generation() == 26
     shown = visible(obj)
     if isinstance(shown, dict):

@@ -39,6 +39,12 @@ def http_body(body: object) -> dict[str, Payload]:
     return {}
 
 
+def socket_message(message: str | bytes) -> dict[str, Payload]:
+    """Return the data that tells a message of a WebSocket: none if it is over 1 MiB."""
+    data = message.encode() if isinstance(message, str) else message
+    return {"message": Payload("http", data)} if len(data) <= _LARGEST_HTTP else {}
+
+
 def stored(name: str, data: bytes | None) -> dict[str, Payload]:
     """Return the data that tells a Workflow's value, which is stored as a structured clone."""
     return {} if data is None else {name: Payload("v8", data)}

@@ -143,9 +143,9 @@ class Opaque:
 class Function(Opaque):
     """A JavaScript function, or a Python one that was passed to JavaScript.
 
-    Calling it takes and returns canonical values; `python` is the Python one. With `raw` it gets
-    its arguments as JavaScript has them, proxies of Python objects included; only the emulator's
-    own built-ins do.
+    Calling it takes and returns canonical values; `python` is the Python one, `kept` unless its
+    proxy ends with the call it was made for. With `raw` it gets its arguments as JavaScript has
+    them, proxies of Python objects included; only the emulator's own built-ins do.
     """
 
     typeof: ClassVar[str] = "function"
@@ -162,6 +162,7 @@ class Function(Opaque):
     ) -> None:
         self.call = call
         self.python = python
+        self.kept = True
         self.name = name
         self.raw = raw
         self.source = source or f"function {name}() {{ [native code] }}"

@@ -30,6 +30,7 @@ TABLE = {
     "r2": (2, "crash_before crash_after", "fail lose_reply", "", ""),
     "service": (2, "crash_before crash_after", "fail lose_reply", "", ""),
     "object": (2, "crash_before crash_after evict", "fail lose_reply", "", ""),
+    "websocket": (2, "crash_before crash_after evict", "", "disconnect", ""),
     "storage": (2, "crash_before crash_after", "", "", ""),
     "alarm": (1, "duplicate crash_before crash_after", "fail", "", ""),
     "cron": (1, "duplicate crash_before crash_after", "fail", "", "miss"),
@@ -170,8 +171,8 @@ def test_site_names_hold_names_verbatim_except_for_special_characters(
         (
             ("btch", "emails"),
             "no site 'btch' with 1 names; known: request, send, message, batch, step, sleep, wait, "
-            "create, event, fetch, kv, d1, r2, service, object, storage, alarm, cron, wait_until, "
-            "schedule",
+            "create, event, fetch, kv, d1, r2, service, object, websocket, storage, alarm, cron, "
+            "wait_until, schedule",
         ),
         (("step", "charge"), "no site 'step' with 1 names; known: step.<workflow>.<step>"),
         (("schedule", "x"), "no site 'schedule' with 1 names; known: schedule"),

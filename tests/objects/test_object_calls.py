@@ -449,17 +449,6 @@ async def test_after_an_abort_the_next_call_finds_no_stale_task() -> None:
         assert list(emulator.findings) == []
 
 
-@pytest.mark.parametrize("name", ["acceptWebSocket", "getWebSockets", "setWebSocketAutoResponse"])
-async def test_what_is_missing_says_so(name: str) -> None:
-    async def go(self: Any) -> Any:
-        return await told(getattr(self.ctx, name))
-
-    async with Emulator(worker(inside(go))) as emulator:
-        kind, text = await stub(emulator).go()
-        assert kind == "NotImplementedError"
-        assert text.startswith(f"workers-emulator does not provide `ctx.{name}` yet")
-
-
 async def test_what_the_config_names_must_be_there() -> None:
     module = ModuleType("entry")
     module.Default = type("Default", (WorkerEntrypoint,), {})  # type: ignore[attr-defined]

@@ -4,8 +4,16 @@ Importing the package adds them to the globals of the module `js`.
 """
 
 from emulator.runtime.js import register
-from emulator.runtime.web.abort import AbortController, AbortSignal, Event
+from emulator.runtime.web.abort import AbortController, AbortSignal
 from emulator.runtime.web.blob import Blob, File
+from emulator.runtime.web.events import (
+    CloseEvent,
+    CustomEvent,
+    ErrorEvent,
+    Event,
+    EventTarget,
+    MessageEvent,
+)
 from emulator.runtime.web.fetch import fetch
 from emulator.runtime.web.formdata import FormData
 from emulator.runtime.web.headers import Headers
@@ -15,17 +23,27 @@ from emulator.runtime.web.streams import ReadableStream, Reader
 from emulator.runtime.web.transform import IdentityTransformStream, TransformStream
 from emulator.runtime.web.url import URL
 from emulator.runtime.web.url_parameters import URLSearchParams
+from emulator.runtime.web.websocket import (
+    WebSocket,
+    WebSocketPair,
+    WebSocketRequestResponsePair,
+)
 from emulator.runtime.web.writable import WritableStream
 
 for _class in (
     AbortController,
     AbortSignal,
     Blob,
+    CloseEvent,
+    CustomEvent,
+    ErrorEvent,
     Event,
+    EventTarget,
     File,
     FormData,
     Headers,
     IdentityTransformStream,
+    MessageEvent,
     ReadableStream,
     Reader,
     Request,
@@ -33,6 +51,9 @@ for _class in (
     TransformStream,
     URL,
     URLSearchParams,
+    WebSocket,
+    WebSocketPair,
+    WebSocketRequestResponsePair,
     WritableStream,
 ):
     register(_class.js_class, _class)

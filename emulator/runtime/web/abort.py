@@ -7,43 +7,23 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from emulator.runtime.web import idl
+from emulator.runtime.web.events import Event, EventTarget
 from emulator.values import UNDEFINED, HostObject, JsException
 
 Listener = Callable[..., Any]
 
 
-class Event(HostObject):
-    """The event a listener is called with."""
-
-    js_class = "Event"
-    js_members = frozenset({"target", "type"})
-
-    def __init__(self, kind: str, target: object) -> None:
-        self.type = kind
-        self.target = target
-
-
-class AbortSignal(HostObject):
+class AbortSignal(EventTarget):
     """Tells whoever holds it to stop."""
 
     js_class = "AbortSignal"
-    js_members = frozenset(
-        [
-            "aborted",
-            "addEventListener",
-            "onabort",
-            "reason",
-            "removeEventListener",
-            "throwIfAborted",
-        ]
-    )
+    js_members = EventTarget.js_members | {"aborted", "onabort", "reason", "throwIfAborted"}
     js_statics: ClassVar[frozenset[str]] = frozenset({"abort", "any", "timeout"})
 
     def __init__(self) -> None:
         self.aborted = False
         self.reason: object = UNDEFINED
         self.onabort: Listener | None = None
-        self._listeners: list[Listener] = []
         self._watchers: list[Callable[[], object]] = []
 
     @classmethod
@@ -82,18 +62,6 @@ class AbortSignal(HostObject):
             raise idl.throw(self.reason)
         return UNDEFINED
 
-    def addEventListener(self, kind: object = UNDEFINED, listener: object = UNDEFINED) -> object:
-        """Call `listener(event)` on "abort"."""
-        if kind == "abort" and callable(listener):
-            self._listeners.append(listener)
-        return UNDEFINED
-
-    def removeEventListener(self, kind: object = UNDEFINED, listener: object = UNDEFINED) -> object:
-        """Forget a listener."""
-        if kind == "abort" and listener in self._listeners:
-            self._listeners.remove(listener)
-        return UNDEFINED
-
     def watch(self, watcher: Callable[[], object]) -> None:
         """Call `watcher` on abort, at once if that is past; for the platform's own use."""
         if self.aborted:
@@ -116,10 +84,7 @@ class AbortSignal(HostObject):
         watchers, self._watchers = self._watchers, []
         for watcher in watchers:
             watcher()
-        event = Event("abort", self)
-        for listener in [*self._listeners, self.onabort]:
-            if callable(listener):
-                listener(event)
+        self.dispatch(Event("abort"))
 
 
 class AbortController(HostObject):

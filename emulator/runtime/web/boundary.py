@@ -12,6 +12,7 @@ from emulator.runtime.web.request import Request
 from emulator.runtime.web.response import Response
 from emulator.runtime.web.sources import IteratorSource
 from emulator.runtime.web.streams import ReadableStream
+from emulator.runtime.web.websocket import WebSocket
 from emulator.values import JsException
 
 if TYPE_CHECKING:
@@ -20,10 +21,6 @@ if TYPE_CHECKING:
     from emulator.runtime.web.body import Content
 
 _NOT_A_RESPONSE = "Incorrect type for Promise: the Promise did not resolve to 'Response'."
-_SOCKET = (
-    "workers-emulator does not connect WebSockets yet, so a response with web_socket cannot be "
-    "returned; docs/workers.md lists what it has"
-)
 
 
 def request_from_web(request: WebRequest, *, cf: object = None) -> Request:
@@ -50,8 +47,7 @@ def response_to_web(value: object) -> WebResponse:
     response = _js_response(value)
     if response is None:
         raise JsException("TypeError", _NOT_A_RESPONSE)
-    if response.webSocket is not None:
-        raise JsException("Error", _SOCKET)
+    socket = None if response.webSocket is None else response.webSocket.couple()
     return WebResponse(
         response.status,
         response.statusText,
@@ -59,12 +55,13 @@ def response_to_web(value: object) -> WebResponse:
         response.take(),
         response.url,
         response.redirected,
+        socket,
     )
 
 
 def response_from_web(response: WebResponse) -> Response:
     """Return the JavaScript response that `fetch` resolves to; its headers cannot be changed."""
-    return Response(
+    made = Response(
         _content(response.body, empty=response.status in (101, 204, 205, 304)),
         status=response.status,
         status_text=response.status_text,
@@ -72,6 +69,9 @@ def response_from_web(response: WebResponse) -> Response:
         url=response.url,
         redirected=response.redirected,
     )
+    if response.socket is not None:
+        made.webSocket = WebSocket.of_end(response.socket)
+    return made
 
 
 def _js_response(value: object) -> Response | None:

@@ -12,7 +12,8 @@ from emulator.runtime.web.body import Body, Content, extract
 from emulator.runtime.web.headers import Headers, Pairs
 from emulator.runtime.web.text import utf8
 from emulator.runtime.web.url_parser import InvalidUrl, parse
-from emulator.values import UNDEFINED, HostObject, JsException, to_json
+from emulator.runtime.web.websocket import WebSocket
+from emulator.values import UNDEFINED, JsException, to_json
 
 NULL_BODY: Final = frozenset({101, 204, 205, 304})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -77,7 +78,7 @@ class Response(Body):
         self.url = url
         self.redirected = redirected
         self.type = "default"
-        self.webSocket: object = None
+        self.webSocket: WebSocket | None = None
         self.cf: object = UNDEFINED
         self._headers = headers
         self._content = content
@@ -196,7 +197,7 @@ class Response(Body):
         socket = chosen.get("webSocket")
         if socket is None:
             return
-        if not (isinstance(socket, HostObject) and socket.js_class == "WebSocket"):
+        if not isinstance(socket, WebSocket):
             raise idl.wrong_field("webSocket", "InitializerDict", "WebSocket")
         if self.status != 101:
             raise JsException("RangeError", _SOCKET_STATUS)

@@ -45,7 +45,7 @@ def test_listeners_are_called_once_and_can_be_removed():
     controller.signal.onabort = lambda event: seen.append(event.target is controller.signal)
     controller.abort()
     controller.abort()
-    assert seen == ["abort", True]
+    assert seen == [True, "abort"]  # `onabort` first, as in workerd
 
 
 def test_any_follows_the_first_signal_to_abort():

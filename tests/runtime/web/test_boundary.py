@@ -11,7 +11,7 @@ from emulator.runtime.web.boundary import request_from_web, response_from_web, r
 from emulator.runtime.web.response import Response
 from emulator.runtime.web.sources import IteratorSource
 from emulator.runtime.web.streams import ReadableStream
-from emulator.values import HostObject, JsException
+from emulator.values import JsException
 
 NOT_A_RESPONSE = "TypeError: Incorrect type for Promise: the Promise did not resolve to 'Response'."
 
@@ -144,14 +144,6 @@ def test_a_fetched_response_passes_its_iterator_through():
         return closed
 
     assert asyncio.run(main()) == [True]
-
-
-def test_a_websocket_is_refused_clearly():
-    class WebSocket(HostObject):
-        js_class = "WebSocket"
-
-    response = SdkResponse(None, status=101, web_socket=wrap(WebSocket()))
-    assert "does not connect WebSockets yet" in error_of(lambda: response_to_web(response))
 
 
 @pytest.mark.parametrize("status", [101, 204, 304])

@@ -9,14 +9,11 @@ from emulator.runtime.web.headers import Headers
 from emulator.runtime.web.response import Response
 from emulator.runtime.web.streams import ReadableStream
 from emulator.runtime.web.url_parameters import URLSearchParams
-from emulator.values import UNDEFINED, ArrayBuffer, HostObject, JsException, ProxiedDict, TypedArray
+from emulator.runtime.web.websocket import WebSocket
+from emulator.values import UNDEFINED, ArrayBuffer, JsException, ProxiedDict, TypedArray
 
 STATUS = "Responses may only be constructed with status codes in the range 200 to 599, inclusive."
 NULL_BODY = "Response with null body status (101, 204, 205, or 304) cannot have a body."
-
-
-class WebSocket(HostObject):
-    js_class = "WebSocket"
 
 
 def run(awaitable):
@@ -207,9 +204,9 @@ def test_error_is_a_response_of_its_own_type():
 
 
 def test_a_websocket_goes_with_status_101_only():
-    response = Response.js_new(None, {"status": 101, "webSocket": WebSocket()})
+    response = Response.js_new(None, {"status": 101, "webSocket": WebSocket(None)})
     assert (response.status, response.webSocket.js_class) == (101, "WebSocket")
-    assert error_of(lambda: Response.js_new(None, {"webSocket": WebSocket()})) == (
+    assert error_of(lambda: Response.js_new(None, {"webSocket": WebSocket(None)})) == (
         "RangeError",
         "Responses with a WebSocket must have status code 101.",
     )
