@@ -166,11 +166,10 @@ def discover(main: ModuleType | type[Any], flags: frozenset[str]) -> Script:
     if isinstance(main, type):
         if not issubclass(main, WorkerEntrypoint):
             raise NoEntrypoint(f"{main.__qualname__} is no subclass of workers.WorkerEntrypoint")
-        # Workflows and objects stand beside it.
+        # Other entrypoints, Workflows and objects stand beside it.
         module = sys.modules.get(main.__module__)
         beside = {} if module is None else _classes(module)
-        named = {name: cls for name, cls in beside.items() if _has_objects({name: cls})}
-        return Script(main, {**named, main.__name__: main}, legacy=legacy)
+        return Script(main, {**beside, main.__name__: main}, legacy=legacy)
     classes = _classes(main)
     default = classes.get("Default")
     functions = _global_handlers(main) if legacy and default is None else {}

@@ -95,4 +95,5 @@ def option_flaws(worker: Worker) -> Iterator[Flaw]:
 def binding_flaws(worker: Worker) -> Iterator[tuple[str, Flaw]]:
     """Yield, with its name, each binding that is declared and not emulated."""
     for name, absent in worker.absent.items():
-        yield name, Flaw("missing_binding", str(absent))
+        if absent.section not in ("workflows", "durable_objects"):  # the config warns of these
+            yield name, Flaw("missing_binding", str(absent))

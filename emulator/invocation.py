@@ -28,7 +28,7 @@ from emulator.values import JsException
 from emulator.websockets.line import pair
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from emulator.background import BackgroundTask
     from emulator.importer import ModuleSpace
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from emulator.location import Location
     from emulator.runtime.host import WebRequest, WebResponse
     from emulator.runtime.promises import PyodideFuture
+    from emulator.values import HostObject
     from emulator.websockets.line import End
 
+_EXPORTS = "enable_ctx_exports"
 _GLOBAL_SCOPE = (
     "Disallowed operation called within global scope. Asynchronous I/O (ex: fetch() or connect()), "
     "setting a timeout, and generating random values are not allowed within global scope. To fix "
@@ -78,6 +80,7 @@ class Invocation(Scope):
         # Whether the test's own request is waiting on this: decides a fault's class.
         self.in_request = False
         self.retried = False
+        self.props: Mapping[str, Any] = {}  # those of the binding that a call came by
         self.passes_through = False  # `passThroughOnException` was called
         self.limit: int | None = LIMIT  # of background work, after the answer
         self.background = Background(self)
@@ -99,6 +102,11 @@ class Invocation(Scope):
         return self.isolate.worker.config.flags
 
     @property
+    def exports(self) -> HostObject | None:
+        """What `ctx.exports` is; None where the date does not have it."""
+        return self.isolate.exports if _EXPORTS in self.flags else None
+
+    @property
     def alive(self) -> bool:
         """Whether a call it makes still has an effect."""
         return not (self.dead or self.ended)
@@ -117,6 +125,9 @@ class Invocation(Scope):
     def lasting(self) -> Invocation:
         """What functions belong to that this event hands out over RPC."""
         return self
+
+    def sends(self, body: asyncio.Task[None]) -> None:
+        """Told of the task that sends a body of its making."""
 
     def at_leave(self, callback: Callable[[], None]) -> None:
         """Call back when no line of it will run any more."""

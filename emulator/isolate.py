@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from emulator.absent_bindings import AbsentBinding
     from emulator.config import WorkerConfig
     from emulator.kernel import Kernel
+    from emulator.values import HostObject
 
 
 class Worker:
@@ -47,13 +48,18 @@ class Worker:
         self.folder: Path | None = config.source.parent if config.source else config.root
         self._bundle = bundle
         self._isolate: Isolate | None = None
+        # What makes `ctx.exports`, given what the code exports.
+        self.exporter: Callable[[Script], HostObject] | None = None
+        # The names of all Workers, for what is said of one that is missing.
+        self.beside: tuple[str, ...] = (config.name,)
         # Replaced ones whose invocations have not all ended.
         self._retired: list[Isolate] = []
 
     @cached_property
     def absent(self) -> Mapping[str, AbsentBinding]:
         """What the config declares and nothing here provides, by name."""
-        return absent_bindings(self.config)
+        absent = absent_bindings(self.config, self.beside)
+        return {name: one for name, one in absent.items() if name not in self.env}
 
     @property
     def isolate(self) -> Isolate:
@@ -130,6 +136,12 @@ class Isolate:
         self.space = ModuleSpace(bundle)
         # In the order they started.
         self.invocations: dict[Invocation, None] = {}
+
+    @cached_property
+    def exports(self) -> HostObject | None:
+        """What `ctx.exports` is."""
+        exporter = self.worker.exporter
+        return None if exporter is None else exporter(self.script)
 
     def load(self) -> None:
         """Run the main module; raises `WorkerLoadError`."""

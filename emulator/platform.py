@@ -7,6 +7,7 @@ takes them down again.
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from emulator.bindings.outbound import Outbound
@@ -26,6 +27,7 @@ from emulator.queues.model import ConsumerRules, QueueRules
 from emulator.queues.service import Queues
 from emulator.runtime.pyproxy import PyProxy
 from emulator.secrets import Masker
+from emulator.services.service import Services
 from emulator.timers import describe as describe_timer
 from emulator.values import HostObject
 from emulator.wallclock import wall_clock
@@ -106,6 +108,7 @@ class Platform:
         self.objects = Objects(self.kernel, settings.workers, folder)
         self.d1 = D1(self.kernel, folder, migrate=apply_migrations)
         self.kv = Kv(self.kernel)
+        self.services = Services(self.kernel, settings.workers)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
@@ -141,6 +144,10 @@ class Platform:
                 if workflow.script == config.name:
                     self.workflows.add(workflow, worker)
             self.objects.add(worker)
+            self.services.add(worker)
+            exported = self.objects.exports(worker)
+            worker.exporter = partial(self.services.exports, worker.name, exported)
+            worker.beside = tuple(one.name for one in self.settings.workers)
         kernel.findings.provide(self._unfired_faults)
         kernel.findings.provide(self._unconsumed)
         kernel.findings.provide(self._unreached_mocks)
@@ -154,6 +161,7 @@ class Platform:
         env: dict[str, Any] = {**deepcopy(config.vars), **config.secrets}
         for product in self.products.values():
             env.update(product.bindings(config))
+        env.update(self.services.bindings(config))
         return {**env, **{name: _as_given(value) for name, value in self._extra.items()}}
 
     def _check_handlers(self, worker: Worker) -> None:
@@ -165,6 +173,7 @@ class Platform:
             workflow_class(worker.isolate, workflow)
         for space in self.objects.spaces_of(worker):
             space.class_in(worker.isolate)
+        self.services.check(worker)
 
     def _find(self, code: str, message: str, worker: str, location: str | None = None) -> None:
         now = moment(self.kernel.now)
@@ -229,6 +238,7 @@ class Platform:
         finally:
             for product in self.products.values():
                 product.close()
+            self.services.close()
             self.kernel.outbound.close()
             self.kernel.close()
             wall_clock.close(self.kernel.clock)

@@ -27,7 +27,7 @@ from emulator.queue_config import ignored_options, required
 from emulator.section import Range, did_you_mean, is_list, is_table, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from emulator.d1_config import D1Config
     from emulator.kv_config import KvConfig
@@ -144,6 +144,7 @@ class WorkerReader:
                 *ignored_options(queues, self.queues.profile),
                 *ignored_remote(config.of("d1_databases")),
                 *remote_namespaces(config.of("kv_namespaces")),
+                *_remote_services(config.of("services")),
             ),
         )
 
@@ -342,6 +343,15 @@ def _service(item: Section) -> Service:
         entrypoint=item.text("entrypoint"),
         props=_vars(item.section("props")),
     )
+
+
+def _remote_services(config: Section) -> Iterator[tuple[str, str]]:
+    """Yield a finding's code and text for each service that is to be a remote one."""
+    for item in config.sections("services"):
+        item.boolean("remote", default=False)
+        if item.values.get("remote") is True:
+            text = f'The "remote" field in "{item.path}" has no effect: every service is emulated.'
+            yield "ignored_option", text
 
 
 def _limits(config: Layers) -> Limits:

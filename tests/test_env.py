@@ -10,13 +10,18 @@ import pytest
 from worker_files import handler
 
 from emulator import Emulator
+from emulator.config_keys import BINDING_TYPES
 from emulator.runtime.proxies import JsProxy
 from emulator.runtime.pyproxy import jsnull
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [
+    pytest.mark.asyncio,
+    # Of a Workflow and of objects that are another Worker's.
+    pytest.mark.filterwarnings("ignore:.*which is no Worker here"),
+]
 
 VARS = {"TEXT": "text", "NUMBER": 3, "YES": True, "NOTHING": None, "JSON": {"a": [1, {"b": 2}]}}
 QUEUES = {"producers": [{"binding": "Q", "queue": "q"}]}
@@ -91,9 +96,19 @@ DECLARED = {
     "vectorize": [{"binding": "INDEX", "index_name": "i"}],
     "services": [{"binding": "OTHER", "service": "other"}],
     "assets": {"directory": "public", "binding": "ASSETS"},
-    "send_email": [{"name": "MAIL"}],
-    "version_metadata": {"binding": "VERSION"},
     "hyperdrive": [{"binding": "PG", "id": "x"}],
+    "images": {"binding": "IMAGES"},
+    "browser": {"binding": "BROWSER"},
+    "mtls_certificates": [{"binding": "CERT", "certificate_id": "c"}],
+    "dispatch_namespaces": [{"binding": "DISPATCHER", "namespace": "n"}],
+    "pipelines": [{"binding": "PIPE", "stream": "s"}],
+    "secrets_store_secrets": [{"binding": "KEY", "store_id": "s", "secret_name": "k"}],
+    "worker_loaders": [{"binding": "LOADER"}],
+    "vpc_services": [{"binding": "VPC", "service_id": "s"}],
+    "workflows": [{"binding": "FLOW", "name": "f", "class_name": "F", "script_name": "other"}],
+    "durable_objects": {
+        "bindings": [{"name": "ROOMS", "class_name": "Room", "script_name": "other"}]
+    },
 }
 NAMES = {
     "r2_buckets": "R2",
@@ -101,9 +116,37 @@ NAMES = {
     "vectorize": "INDEX",
     "services": "OTHER",
     "assets": "ASSETS",
-    "send_email": "MAIL",
-    "version_metadata": "VERSION",
     "hyperdrive": "PG",
+    "images": "IMAGES",
+    "browser": "BROWSER",
+    "mtls_certificates": "CERT",
+    "dispatch_namespaces": "DISPATCHER",
+    "pipelines": "PIPE",
+    "secrets_store_secrets": "KEY",
+    "worker_loaders": "LOADER",
+    "vpc_services": "VPC",
+    "workflows": "FLOW",
+    "durable_objects": "ROOMS",
+}
+REMOTE = " bindings are served by Cloudflare's network, under `wrangler dev` too:"
+LATER = "workers-emulator does not have "
+FOREIGN = (
+    "it is of the Worker 'other', and there are only: worker: give its config too, in a list, or"
+)
+# What is said of why it is not there.
+REASONS = {
+    "ai": f"AI{REMOTE}",
+    "vectorize": f"Vectorize Index{REMOTE}",
+    "mtls_certificates": f"mTLS Certificate{REMOTE}",
+    "dispatch_namespaces": f"Dispatch Namespace{REMOTE}",
+    "vpc_services": f"VPC Service{REMOTE}",
+    "services": (
+        "it is the Worker 'other', and there are only: worker (Cloudflare, code 10143: Could not "
+        "resolve service binding 'OTHER'. Target script 'other' not found.): give its config too, "
+        "in a list, or"
+    ),
+    "workflows": FOREIGN,
+    "durable_objects": FOREIGN,
 }
 
 
@@ -122,10 +165,11 @@ async def test_a_binding_that_is_declared_and_missing_says_so(
     async with Emulator(handler(tmp_path, body, **DECLARED, compatibility_date=date)) as emulator:
         lines = (await emulator.fetch("/")).text.splitlines()
         assert lines[-2] == f"AttributeError: {name}"
-        start = f"{name} is declared in {section} in the config; workers-emulator does not have "
-        end = f" bindings yet: give a stand-in with bindings={{{name!r}: ...}}"
-        assert lines[-1].startswith(start)
-        assert lines[-1].endswith(end)
+        reason = REASONS.get(section, f"{LATER}{BINDING_TYPES[section]} bindings yet:")
+        assert lines[-1] == (
+            f"{name} is declared in {section} in the config; {reason} give a stand-in with "
+            f"bindings={{{name!r}: ...}}"
+        )
         found = [f for f in emulator.findings if f.code == "missing_binding"]
         assert [(f.location, f.subject) for f in found] == [
             ("entry.py:11", f"binding {name}"),
@@ -162,8 +206,8 @@ async def test_a_global_handler_and_a_test_are_told_of_a_missing_binding(tmp_pat
             (await emulator.fetch("/"))
             .text.splitlines()[-1]
             .startswith(
-                "AI is declared in ai in wrangler.jsonc; workers-emulator does not have AI "
-                "bindings yet"
+                "AI is declared in ai in wrangler.jsonc; AI bindings are served by Cloudflare's "
+                "network"
             )
         )
         with pytest.raises(AttributeError, match="AI") as caught:

@@ -93,6 +93,7 @@ _LAYERS = (
     ("sql",),
     (
         *("bindings", "queues", "workflows", "objects", "d1", "kv", "rpc", "ingress"),
+        *("services",),
         *("response_body", "cron", "client"),
     ),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),

@@ -107,6 +107,8 @@ def _look_at_code(
         for worker in platform.workers.values():
             _look_at(verdict, worker, stand_ins)
             declared |= dict.fromkeys(worker.absent)
+        if verdict.loads:
+            verdict.problems += _of_services(platform)
     finally:
         platform.close()
     for name in stand_ins:
@@ -128,6 +130,15 @@ def _look_at(verdict: Verdict, worker: Worker, stand_ins: Collection[str]) -> No
     absent = (flaw for name, flaw in binding_flaws(worker) if name not in stand_ins)
     verdict.problems += _told(worker, absent)
     verdict.warnings += _told(worker, option_flaws(worker))
+
+
+def _of_services(platform: Platform) -> Iterator[str]:
+    """Yield what is wrong with the entrypoints that service bindings name."""
+    for worker in platform.workers.values():
+        try:
+            platform.services.check(worker)
+        except WorkerLoadError as error:
+            yield f"{_source(worker)}: {worker.name}: {error}"
 
 
 def _told(worker: Worker, flaws: Iterable[Flaw]) -> Iterator[str]:

@@ -93,6 +93,15 @@ class Objects:
         """The namespaces whose classes a Worker has."""
         return [space for space in self.spaces.values() if space.script == worker.name]
 
+    def exports(self, worker: Worker) -> dict[str, HostObject]:
+        """The namespaces whose classes a Worker has, by class: what `ctx.exports` has of them."""
+        found: dict[str, HostObject] = {}
+        for space in self.spaces_of(worker):
+            namespace = DurableObjectNamespace(space.label, space, self)
+            self._namespaces.append(namespace)
+            found[space.class_name] = namespace
+        return found
+
     # -- calls -----------------------------------------------------------------------------------
 
     def target(self, binding: str, space: Space, id: DurableObjectId) -> ObjectTarget:

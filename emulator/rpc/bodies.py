@@ -40,6 +40,7 @@ class Pipe:
         self._changed: asyncio.Future[None] | None = None
         task = self._loop.spawn(maker, self._fill(chunks), "a body on its way")
         task.inner = True
+        maker.sends(task)
         maker.at_leave(self._maker_left)
 
     # -- the reader's side -----------------------------------------------------------------------

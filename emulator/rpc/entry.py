@@ -28,11 +28,16 @@ RESERVED: Final = frozenset(
 )
 
 
-def method_of(instance: Any, name: str) -> Any:
-    """Return the method that is called by this name; raises the runtime's `TypeError`."""
+def check_name(name: str) -> None:
+    """Raise the runtime's `TypeError` for a name that no method is called by."""
     if name in RESERVED:
         text = f"'{name}' is a reserved method and cannot be called over RPC."
         raise JsException("TypeError", text)
+
+
+def method_of(instance: Any, name: str) -> Any:
+    """Return the method that is called by this name; raises the runtime's `TypeError`."""
+    check_name(name)
     method = None if name.startswith("_") else getattr(instance, name, None)
     if not callable(method):
         raise JsException("TypeError", f"Method {name} does not exist")

@@ -10,6 +10,7 @@ and only that one: in a global handler what is to go on must be a promise, or co
 from __future__ import annotations
 
 import inspect
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Protocol
 
 from emulator.runtime.host import Host, current
@@ -18,11 +19,19 @@ from emulator.runtime.pyproxy import PyProxy, unwrap
 from emulator.values import UNDEFINED, Function, HostObject, JsException
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping
 
 
 class _Event(Host, Protocol):
     passes_through: bool
+
+    @property
+    def props(self) -> Mapping[str, Any]:
+        """Those of the binding that a call came by."""
+
+    @property
+    def exports(self) -> HostObject | None:
+        """What `ctx.exports` is; None where there is none."""
 
     def ignore(self, work: Awaitable[Any]) -> None:
         """Note work that was given to `waitUntil` in vain."""
@@ -37,7 +46,13 @@ class ExecutionContext(HostObject):
     def __init__(self, host: _Event, *, patched: bool = True) -> None:
         self._host = host
         self._patched = patched
-        self.props: dict[str, Any] = {}
+        self.props: dict[str, Any] = deepcopy(dict(host.props))
+
+    def js_lookup(self, name: str) -> Any:
+        """Return a member; `exports`, the Worker's own as bindings, came with a date."""
+        if name == "exports" and (exports := self._host.exports) is not None:
+            return exports
+        return super().js_lookup(name)
 
     @property
     def waitUntil(self) -> Function:

@@ -27,6 +27,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "fault": "Faults",
     "request": "Requests",
     "scheduled": "Requests",
+    "service": "Requests",
     "queue": "Queues",
     "workflow": "Workflows",
     "d1": "Storage",

@@ -43,6 +43,7 @@ def _messages(row: Row) -> list[_Name]:
 # What begins, what ends it, and how either names it.
 _PAIRS: Final[Sequence[tuple[str, tuple[str, ...], _NamedBy, _NamedBy]]] = (
     ("request", ("response",), _by_lane(), _by_lane()),
+    ("service_call", ("service_done", "service_error"), _by_lane(), _by_lane()),
     ("batch", ("ack", "retry", "dead_letter", "dropped", "lost"), _messages, _by_lane("id")),
     ("request_out", ("response_in",), _by_lane("url"), _by_lane("url")),
     (
@@ -70,7 +71,7 @@ _ENDS: Final[Mapping[str, Sequence[tuple[str, _NamedBy]]]] = {
     for end in all_ends
 }
 # What an isolate's end ends; what waits in the platform's state goes on.
-_IN_MEMORY: Final = frozenset({"request", "batch", "request_out", "workflow_run"})
+_IN_MEMORY: Final = frozenset({"request", "service_call", "batch", "request_out", "workflow_run"})
 
 
 def spans(rows: Sequence[Row]) -> list[Span]:

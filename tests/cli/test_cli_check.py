@@ -93,7 +93,7 @@ def test_all_problems_of_config_and_code_are_listed_at_once(cli: Cli) -> None:
         "w: the Workflow 'a' needs Missing, a WorkflowEntrypoint that the Worker w exports",
         "w: the Workflow's class NoRun has no `run`; write `async def run(self, event, step)",
         "w: production calls `run` of BadRun with two arguments, which raises TypeError: ",
-        "w: CACHE is declared in vectorize in wrangler.jsonc; workers-emulator does not",
+        "w: CACHE is declared in vectorize in wrangler.jsonc; Vectorize Index bindings are",
         'queues.consumers[0].max_retrys is not a known key and has no effect; did you mean "max_re',
     ]
     for line, text in zip(found, expected, strict=True):
@@ -111,6 +111,20 @@ def test_objects_need_their_class(cli: Cli) -> None:
     assert line.startswith(
         "wrangler.jsonc: w: the binding ROOMS needs Room, a DurableObject that the Worker w "
         "exports; it exports: none (wrangler: Your Worker depends on the following Durable "
+    )
+
+
+def test_services_need_their_worker_and_its_entrypoint(cli: Cli) -> None:
+    own = {"binding": "OWN", "service": "w", "entrypoint": "Missing"}
+    config(cli, services=[own, {"binding": "OTHER", "service": "other"}])
+    absent, wrong = problems(cli)
+    assert absent.startswith(
+        "wrangler.jsonc: w: OTHER is declared in services in wrangler.jsonc; it is the Worker "
+        "'other', and there are only: w (Cloudflare, code 10143: "
+    )
+    assert wrong == (
+        "wrangler.jsonc: w: the service binding OWN needs Missing, a WorkerEntrypoint that the "
+        'Worker w exports; it exports: none (workerd: "w" has no such named entrypoint.)'
     )
 
 

@@ -1,0 +1,117 @@
+"""Where the calls of a service's stub go: an entrypoint of a Worker, through the faults on the way.
+
+Each call is an event of its own in the Worker that is called: an instance of the entrypoint, in the
+Worker's isolate as it is when the call arrives. What it does goes on whatever becomes of its
+caller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from emulator.bindings import calls
+from emulator.errors import WorkerLoadError
+from emulator.faults.sites import site_name
+from emulator.rpc.errors import carried, disconnected
+from emulator.services.event import ServiceEvent
+from emulator.values import JsException
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from emulator.invocation import Invocation
+    from emulator.isolate import Worker
+    from emulator.runtime.host import WebRequest
+    from emulator.services.service import Services
+
+    Work = Callable[[ServiceEvent], Coroutine[Any, Any, Any]]
+
+
+class ServiceTarget:
+    """The other end of a binding: an entrypoint of a Worker, with the binding's props."""
+
+    def __init__(
+        self,
+        services: Services,
+        binding: str,
+        service: str,
+        entrypoint: str | None,
+        props: Mapping[str, Any],
+    ) -> None:
+        self._services: Services | None = services
+        self._place = binding, service, entrypoint
+        self._props = props
+        services.hold(self)
+
+    def with_props(self, props: Mapping[str, Any]) -> ServiceTarget:
+        """The same entrypoint with other props."""
+        return ServiceTarget(self._known, *self._place, props)
+
+    def disconnect(self) -> None:
+        """Let go of the emulator, which is closed."""
+        self._services = None
+
+    @property
+    def _known(self) -> Services:
+        if self._services is None:
+            raise RuntimeError(f"the emulator that {self._place[0]} belongs to is closed")
+        return self._services
+
+    def describe(self) -> str:
+        """Say what is called."""
+        return f"the service {self._place[0]}"
+
+    def call(self, caller: Invocation, method: str, arguments: list[Any]) -> asyncio.Future[Any]:
+        """Call a method of the entrypoint."""
+        return self._send(caller, method, {}, lambda event: event.run_method(method, arguments))
+
+    def fetch(self, caller: Invocation, request: WebRequest) -> asyncio.Future[Any]:
+        """Send a request to the entrypoint."""
+        url = {"url": request.url}
+        return self._send(caller, "fetch", url, lambda event: event.run_fetch(request))
+
+    def _send(
+        self, caller: Invocation, method: str, facts: dict[str, str], work: Work
+    ) -> asyncio.Future[Any]:
+        services, (binding, service, entrypoint) = self._known, self._place
+        in_request = caller.is_test or (caller.in_request and not caller.main_done)
+        repeats = caller.repeats
+
+        def perform(_: object) -> calls.Later:
+            event = self._event(services.worker(service), entrypoint, method)
+            event.props, event.caller = self._props, caller
+            event.in_request, event.retried = in_request, repeats
+            services.kernel.record(
+                "service_call", event.subject, method=method, by=caller.subject, **facts
+            )
+            answer = calls.Later()
+            event.answer = lambda value, error: _settle(answer, event, caller, value, error)
+            event.begin(work(event))
+            return answer
+
+        site = "" if caller.is_test else services.site(binding, method)
+        return calls.call(caller, perform, site=site, lost=disconnected)
+
+    def _event(self, worker: Worker, entrypoint: str | None, method: str) -> ServiceEvent:
+        try:
+            return ServiceEvent(worker.isolate, entrypoint, method)
+        except WorkerLoadError as error:
+            raise JsException("Error", str(error)) from error
+
+
+def _settle(
+    answer: calls.Later,
+    event: ServiceEvent,
+    caller: Invocation,
+    value: Any,
+    error: JsException | None,
+) -> None:
+    if error is not None and not event.lost:
+        error = carried(error, event.sender_flags, caller.flags)
+    answer.settle(value, error)
+
+
+def site_of(binding: str, method: str) -> str:
+    """The fault site of a call."""
+    return site_name("service", binding, method)
