@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from emulator.bindings.outbound import Outbound
+from emulator.cache.service import Caches
 from emulator.clock import instant, moment
 from emulator.cron import Cron
 from emulator.d1.service import D1
@@ -109,6 +110,7 @@ class Platform:
         self.d1 = D1(self.kernel, folder, migrate=apply_migrations)
         self.kv = Kv(self.kernel)
         self.services = Services(self.kernel, settings.workers)
+        self.caches = self.kernel.caches = Caches(self.kernel)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
@@ -116,6 +118,7 @@ class Platform:
             "objects": self.objects,
             "d1": self.d1,
             "kv": self.kv,
+            "caches": self.caches,
         }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:

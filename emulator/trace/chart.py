@@ -32,6 +32,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "workflow": "Workflows",
     "d1": "Storage",
     "kv": "Storage",
+    "cache": "Storage",
     "worker": "Workers",
     "platform": "Workers",
 }

@@ -94,6 +94,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "service_call": Kind(("method", "by"), ("url",), brief=("method",)),
     "service_done": Kind(tone="done"),
     "service_error": Kind(("error",), tone="bad", brief=("error",)),
+    "cache": Kind(("call", "url", "outcome", "by"), brief=("call", "outcome")),
     "scheduled": Kind(("cron",), brief=("cron",)),
     "fault": Kind(("fault",), tone="fault", brief=("fault",)),
     "crash": Kind(tone="lost"),
