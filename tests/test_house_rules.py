@@ -66,6 +66,7 @@ _LAYERS = (
         "d1_config",
         "object_config",
         "kv_config",
+        "asset_config",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),
@@ -118,6 +119,7 @@ _PURE = (
     *(f"objects/{name}" for name in ("ids", "stored", "state", "alarms", "limits")),
     *(f"kv/{name}" for name in ("store", "rules")),
     *(f"cache/{name}" for name in ("store", "rules", "answers")),
+    *(f"assets/{name}" for name in ("content_types", "paths", "html", "rule_files", "matching")),
     *(f"sweeping/{name}" for name in ("search", "selection", "ledger", "shrinking", "outcome")),
     *(f"sweeping/{name}" for name in ("determinism", "text", "page", "schema", "junit")),
 )

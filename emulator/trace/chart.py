@@ -33,6 +33,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "d1": "Storage",
     "kv": "Storage",
     "cache": "Storage",
+    "assets": "Storage",
     "worker": "Workers",
     "platform": "Workers",
 }
