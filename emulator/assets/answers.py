@@ -172,7 +172,7 @@ class Site:
                 if name not in ours:
                     headers = [pair for pair in headers if pair[0] != name]
                     ours.append(name)
-                headers.append((name, replaced(value, match.values)))
+                headers.append((name, replaced(value, match.values).strip()))
         return answer._replace(headers=tuple(headers))
 
 

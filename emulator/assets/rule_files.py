@@ -162,6 +162,7 @@ def parse_redirects(text: str, html_handling: HtmlHandling) -> tuple[list[Redire
     """Read the file `_redirects`."""
     rules: list[Redirect] = []
     invalid: list[Invalid] = []
+    seen: dict[str, None] = {}
     lines = text.split("\n")
     static = dynamic = 0
     for number, line in _numbered(lines, invalid):
@@ -185,7 +186,7 @@ def parse_redirects(text: str, html_handling: HtmlHandling) -> tuple[list[Redire
                 invalid.append(Invalid(f"{most} Skipping remaining {left} lines of file."))
                 break
         try:
-            rules.append(_redirect(source, tokens, number, rules, html_handling))
+            rules.append(_redirect(source, tokens, number, seen, html_handling))
         except _Wrong as wrong:
             invalid.append(Invalid(str(wrong), line, number))
     return rules, invalid
@@ -203,7 +204,7 @@ def _redirect(
     source: str,
     tokens: list[str],
     number: int,
-    rules: list[Redirect],
+    seen: dict[str, None],
     html_handling: HtmlHandling,
 ) -> Redirect:
     target = _checked_url(tokens[1], keeps_all=True)
@@ -217,8 +218,9 @@ def _redirect(
         to_itself = source.endswith("/") and html_handling != "none"
         if source.endswith("/*") or to_itself:
             raise _Wrong(_LOOP)
-    if any(rule.source == source for rule in rules):
+    if source in seen:
         raise _Wrong(f"Ignoring duplicate rule for path {source}.")
+    seen[source] = None
     if status == "200" and is_absolute:
         raise _Wrong(f"Proxy (200) redirects can only point to relative paths. Got {target}")
     return Redirect(source, target, int(status), number)

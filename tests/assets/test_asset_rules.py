@@ -183,6 +183,13 @@ def test_an_index_may_be_led_to_where_html_is_left_alone() -> None:
     assert redirects_of("/* /index.html", "none") == ([], [(1, LOOP)])
 
 
+def test_a_refused_proxy_has_taken_its_path() -> None:
+    """As wrangler counts duplicates."""
+    rules, invalid = redirects_of("/a https://example.com/b 200\n/a /c")
+    assert rules == []
+    assert invalid[1] == (2, "Ignoring duplicate rule for path /a.")
+
+
 def test_there_are_limits_to_redirects() -> None:
     static = "\n".join(f"/a/{number} /b" for number in range(2050))
     dynamic = "\n".join(f"/c/{number}/* /b/:splat" for number in range(150))
@@ -303,6 +310,7 @@ HEADERS = """
         ("/art/attack/by/Neil", "x-art", "Art attack/by/Neil"),
         ("/art/attack/by/Neil", "set-cookie", "me"),
         ("/art/nested/attack", "set-cookie", "me, me too"),
+        ("/art/", "x-art", "Art"),
         ("/system/override", "etag", "very rogue"),
         ("/system/underride", "etag", None),
         ("/art/nested/unset/attack", "set-cookie", "hijack"),
