@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from emulator import config as settings
 from emulator import dotenv
@@ -17,12 +17,23 @@ from emulator.importer import Bundle
 from emulator.section import is_list, is_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from emulator.config import Settings, WorkerConfig
 
 ARGUMENTS: Final = ("base", "profile", "plan", "queue_settings", "environment")
 """The keyword arguments of `deploy`, which are those of `config.load`."""
+
+
+class _Read(Protocol):
+    """Something that was read from disk."""
+
+    def is_current(self) -> bool:
+        """Whether it is on disk as it was."""
+
+
+_F = TypeVar("_F", bound=_Read)
 
 
 class Deployment:
@@ -31,6 +42,7 @@ class Deployment:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._bundles: dict[str, Bundle] = {}
+        self._folders: dict[Path, _Read] = {}
 
     def bundle(self, worker: WorkerConfig) -> Bundle:
         """Return the files of one of the Workers."""
@@ -39,9 +51,17 @@ class Deployment:
             bundle = self._bundles[worker.name] = Bundle(worker.root)
         return bundle
 
+    def folder(self, directory: Path, read: Callable[[Path], _F]) -> _F:
+        """Return what `read` makes of a folder of files, the first time."""
+        found = self._folders.get(directory)
+        if found is None:
+            found = self._folders[directory] = read(directory)
+        return cast("_F", found)
+
     def has_current_code(self) -> bool:
-        """Whether the code that was read so far is on disk as it was."""
-        return all(bundle.is_current() for bundle in self._bundles.values())
+        """Whether the code, and the files beside it, that were read are on disk as they were."""
+        read: list[_Read] = [*self._bundles.values(), *self._folders.values()]
+        return all(one.is_current() for one in read)
 
 
 def deploy(config: Any, **options: Any) -> Deployment:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from emulator.background import BackgroundTask
+    from emulator.cache.control import CacheControls
     from emulator.d1.control import D1Control
     from emulator.faults import Fault, Faults
     from emulator.findings import Findings
@@ -432,6 +433,13 @@ class Emulator:
         return Registry(
             "D1 database", {name: D1Control(service, name, caller) for name in service.names}
         )
+
+    @property
+    def caches(self) -> CacheControls:
+        """What the Workers put into caches, by the name of the cache; `"default"` is one."""
+        from emulator.cache.control import CacheControls
+
+        return CacheControls(self._platform.caches)
 
     @property
     def faults(self) -> Faults:

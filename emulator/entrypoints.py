@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+from emulator.asset_config import AssetsOnly
 from emulator.location import Location, is_users
 from emulator.runtime.sdk.entrypoints import DurableObject, WorkerEntrypoint, WorkflowEntrypoint
 from emulator.values import JsException
@@ -163,6 +164,8 @@ def discover(main: ModuleType | type[Any], flags: frozenset[str]) -> Script:
     Raises `NoEntrypoint` where there is none.
     """
     legacy = _LEGACY_FLAG not in flags
+    if main is AssetsOnly:
+        return Script(None)
     if isinstance(main, type):
         if not issubclass(main, WorkerEntrypoint):
             raise NoEntrypoint(f"{main.__qualname__} is no subclass of workers.WorkerEntrypoint")

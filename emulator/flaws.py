@@ -90,6 +90,8 @@ def option_flaws(worker: Worker) -> Iterator[Flaw]:
     """Yield the options of the config that production ignores."""
     for code, message in worker.config.ignored:
         yield Flaw(code, message)
+    for message in worker.asset_problems:
+        yield Flaw("ignored_option", f"assets: {message}")
 
 
 def binding_flaws(worker: Worker) -> Iterator[tuple[str, Flaw]]:

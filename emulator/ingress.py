@@ -32,10 +32,14 @@ from emulator.websockets import handshake
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+    from typing import TypeAlias
 
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
     from emulator.websockets.line import End
+
+    # What answers before a Worker: with the response and the file it serves, or not at all.
+    Before: TypeAlias = Callable[[str, WebRequest], "tuple[WebResponse, str] | None"]
 
 _TEXT = (("content-type", "text/plain;charset=UTF-8"),)
 # What workerd answers when a handler can never answer (recording wu_handler_returns_nonresponse).
@@ -162,8 +166,9 @@ class Exchange:
 class Ingress:
     """The front door of one emulator."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, *, before: Before) -> None:
         self._kernel = kernel
+        self._before = before
         # Those whose handler has not answered yet.
         self._open: dict[Exchange, Invocation] = {}
 
@@ -174,6 +179,10 @@ class Ingress:
         about = f"request {request.method} {path}"
         subject = kernel.numbered(about)
         exchange.subject = subject
+        served = self._before(worker.name, request)
+        if served is not None:
+            self._serve_asset(worker, exchange, subject, *served)
+            return
         faults = kernel.faults.meet(site_name("request", request.method, path))
         action = faults[0].action if faults else ""
         kernel.trace.masker.meet(request.headers)
@@ -195,6 +204,15 @@ class Ingress:
         invocation.on_killed = lambda: self._killed(exchange, subject)
         self._open[exchange] = invocation
         invocation.start(self._serve(worker, invocation, exchange, action))
+
+    def _serve_asset(
+        self, worker: Worker, exchange: Exchange, subject: str, response: WebResponse, file: str
+    ) -> None:
+        """Answer without the Worker: no event of its begins, and no fault of its strikes."""
+        self._kernel.record("request", subject, worker=worker.name, url=exchange.request.url)
+        facts = {"asset": file} if file else {}
+        self._kernel.record("response", subject, status=response.status, **facts)
+        exchange.respond(response)
 
     def _killed(self, exchange: Exchange, subject: str) -> None:
         self._open.pop(exchange, None)

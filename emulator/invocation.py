@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from emulator.isolate import Isolate
     from emulator.kernel import Kernel
     from emulator.location import Location
-    from emulator.runtime.host import WebRequest, WebResponse
+    from emulator.runtime.host import CacheService, WebRequest, WebResponse
     from emulator.runtime.promises import PyodideFuture
     from emulator.values import HostObject
     from emulator.websockets.line import End
@@ -166,6 +166,10 @@ class Invocation(Scope):
             if self.main_done:
                 # Work of work, given when the answer is out: lost before its first line.
                 self.kernel.loop.kernel_soon(self.kill)
+
+    @property
+    def caches(self) -> CacheService:
+        return self.kernel.caches
 
     def fetch(self, request: WebRequest) -> Awaitable[WebResponse]:
         self.forbid_in_global_scope()

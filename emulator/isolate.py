@@ -46,6 +46,7 @@ class Worker:
         self.name = config.name
         self.env = env
         self.folder: Path | None = config.source.parent if config.source else config.root
+        self.asset_problems: tuple[str, ...] = ()
         self._bundle = bundle
         self._isolate: Isolate | None = None
         # What makes `ctx.exports`, given what the code exports.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from emulator.background import BackgroundTask
     from emulator.bindings.outbound import Outbound
     from emulator.location import Location
+    from emulator.runtime.host import CacheService
     from emulator.scope import Scope
     from emulator.secrets import Masker
     from emulator.trace.events import Values
@@ -56,6 +57,7 @@ class Kernel:
         self.logs = Logs(masker)
         self.background: list[BackgroundTask] = []
         self.outbound: Outbound
+        self.caches: CacheService
         self.surroundings = Surroundings(self.clock, seed)
         self._capture = Capture()
         self._collector = Collector()

@@ -10,7 +10,9 @@ from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from emulator.assets.service import Assets
 from emulator.bindings.outbound import Outbound
+from emulator.cache.service import Caches
 from emulator.clock import instant, moment
 from emulator.cron import Cron
 from emulator.d1.service import D1
@@ -109,6 +111,8 @@ class Platform:
         self.d1 = D1(self.kernel, folder, migrate=apply_migrations)
         self.kv = Kv(self.kernel)
         self.services = Services(self.kernel, settings.workers)
+        self.caches = self.kernel.caches = Caches(self.kernel)
+        self.assets = Assets(self.kernel, deployment)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
@@ -116,6 +120,8 @@ class Platform:
             "objects": self.objects,
             "d1": self.d1,
             "kv": self.kv,
+            "caches": self.caches,
+            "assets": self.assets,
         }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:
@@ -133,11 +139,13 @@ class Platform:
     def _assemble(self, state: str | PathLike[str] | None) -> None:
         kernel = self.kernel
         self._durability = Durability(kernel, self.products, state)
-        self.ingress = Ingress(kernel)
+        self.ingress = Ingress(kernel, before=self.assets.before)
         self.cron = Cron(kernel, self.workflows)
         for config in self.settings.workers:
             bundle, env = self._deployment.bundle(config), self._bindings_of(config)
             worker = self.workers[config.name] = Worker(kernel, config, bundle, env)
+            site = self.assets.sites.get(config.name)
+            worker.asset_problems = () if site is None else site.problems
             for consumer in config.consumers:
                 self.queues.consumers[consumer.queue] = worker
             for workflow in config.workflows:

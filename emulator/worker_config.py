@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from emulator import dotenv
+from emulator.asset_config import AssetsConfig, AssetsOnly, assets
 from emulator.compatibility import NAMES as FLAG_NAMES
 from emulator.compatibility import NEWEST_DATE, PYTHON, is_date, resolve
 from emulator.config_keys import KEPT_AS_WRITTEN, binding_names
@@ -94,6 +95,7 @@ class WorkerConfig:
     limits: Limits
     other: Mapping[str, object]
     ignored: tuple[tuple[str, str], ...]
+    assets: AssetsConfig | None = None
 
 
 @dataclass(slots=True)
@@ -113,6 +115,7 @@ class WorkerReader:
         source = Path(config.top.where) if config.top.is_file else None
         name = self._name(config)
         main = self._main(config, source)
+        folder = source.parent if source else self.folder
         compatibility_date = _compatibility_date(config.of("compatibility_date"))
         queues = config.of("queues").section("queues")
         queues.warn_unknown(("producers", "consumers"))
@@ -131,11 +134,16 @@ class WorkerReader:
             producers=self.queues.producers(queues, name),
             consumers=self.queues.consumers(queues, name),
             workflows=self.workflows.workflows(config.of("workflows"), name),
-            databases=databases(
-                config.of("d1_databases"), source.parent if source else self.folder
-            ),
+            databases=databases(config.of("d1_databases"), folder),
             objects=self.objects.objects(config.of, name),
             namespaces=namespaces(config.of("kv_namespaces")),
+            assets=assets(
+                config.of("assets"),
+                folder,
+                config.of("compatibility_flags").texts("compatibility_flags"),
+                compatibility_date,
+                has_worker=main is not AssetsOnly,
+            ),
             crons=_crons(config),
             services=_services(config),
             limits=_limits(config),
@@ -169,6 +177,8 @@ class WorkerReader:
             return main
         if not section.is_file and isinstance(main, os.PathLike):
             main = os.fspath(main)
+        if "main" not in section and "assets" in config.of("assets"):
+            return AssetsOnly
         if "main" not in section:
             says = "wrangler: Missing entry-point to Worker script or to assets directory"
             problem = 'is missing: the Python file of the Worker, such as "src/entry.py"'

@@ -323,7 +323,7 @@ def test_all_well_known_keys_pass_without_a_warning(project: Path):
         rules=[{"type": "Text", "globs": ["**/*.html"]}],
         build={"command": "make"},
         placement={"mode": "smart"},
-        assets={"directory": "public", "binding": "ASSETS"},
+        assets={"directory": "src", "binding": "ASSETS"},
         dev={"port": 8787},
         python_modules={"exclude": ["**/*.pyc"]},
         send_metrics=False,
@@ -1179,7 +1179,7 @@ def test_a_known_key_of_the_wrong_type_is_refused(
             "A assigned to Durable Object, Queue, and AI bindings.",
         ),
         (
-            {"send_email": [{"name": "A"}], "assets": {"directory": "x", "binding": "A"}},
+            {"send_email": [{"name": "A"}], "assets": {"directory": ".", "binding": "A"}},
             "A assigned to Send Email and Assets bindings.",
         ),
         (

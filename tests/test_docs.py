@@ -45,7 +45,7 @@ FIRST_SCREEN = 40  # lines
 SITES = (
     *("request", "send", "message", "batch", "fetch", "step", "sleep", "wait", "create", "event"),
     *("object", "websocket", "storage", "alarm", "wait_until", "schedule", "d1", "kv"),
-    *("service",),
+    *("service", "cache"),
 )
 
 _FENCE = re.compile(

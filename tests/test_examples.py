@@ -18,6 +18,7 @@ from emulator import Emulator, Fault
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SIGNUP = EXAMPLES / "signup"
 WEBHOOKS = EXAMPLES / "webhooks"
+LEDGER = EXAMPLES / "ledger"
 PROJECTS = sorted(folder for folder in EXAMPLES.iterdir() if (folder / "pyproject.toml").exists())
 WITH_NAIVE_VERSION = [folder for folder in PROJECTS if (folder / "src" / "naive.py").exists()]
 
@@ -81,10 +82,10 @@ def not_passed(found: dict[str, str]) -> dict[str, str]:
     return {name: outcome for name, outcome in found.items() if outcome != "passed"}
 
 
-def test_there_are_five_projects() -> None:
+def test_there_are_six_projects() -> None:
     names = [folder.name for folder in PROJECTS]
-    assert names == ["analytics", "approval", "onboarding", "signup", "webhooks"]
-    assert [name for name in names if name != "signup"] == [
+    assert names == ["analytics", "approval", "ledger", "onboarding", "signup", "webhooks"]
+    assert [name for name in names if name not in ("ledger", "signup")] == [
         folder.name for folder in WITH_NAIVE_VERSION
     ]
 
@@ -150,7 +151,7 @@ def test_naive_version_differs_in_its_code_alone(project: Path) -> None:
     assert naive == safe
 
 
-@pytest.mark.parametrize("project", WITH_NAIVE_VERSION, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("project", [LEDGER, *WITH_NAIVE_VERSION], ids=lambda folder: folder.name)
 def test_page_of_the_example_names_what_is_there(project: Path) -> None:
     page = (project / "README.md").read_text("utf-8")
     tests = "".join(path.read_text("utf-8") for path in project.glob("tests/*.py"))
@@ -162,6 +163,15 @@ def test_page_of_the_example_names_what_is_there(project: Path) -> None:
         assert all(str(Fault.parse(text.strip())) for text in plan.split(";"))
     for link in _LINK.findall(page):
         assert (project / link).exists(), link
+
+
+def test_every_test_of_the_ledger_passes(tmp_path: Path) -> None:
+    """Two books pass their sweep, and the sweep of the third fails as its page says."""
+    found = run_tests(LEDGER, tmp_path / "report.xml")
+
+    assert not_passed(found) == {}
+    swept = "test_payment_is_added_once_whatever_happens"
+    assert {f"{swept}[object]", f"{swept}[d1]"} <= set(found)
 
 
 def test_report_of_a_failing_test_shows_no_secret(tmp_path: Path) -> None:

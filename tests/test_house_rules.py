@@ -66,6 +66,7 @@ _LAYERS = (
         "d1_config",
         "object_config",
         "kv_config",
+        "asset_config",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),
@@ -93,7 +94,7 @@ _LAYERS = (
     ("sql",),
     (
         *("bindings", "queues", "workflows", "objects", "d1", "kv", "rpc", "ingress"),
-        *("services",),
+        *("services", "cache", "assets"),
         *("response_body", "cron", "client"),
     ),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
@@ -117,6 +118,8 @@ _PURE = (
     *(f"workflows/{name}" for name in ("views", "retries", "grammar", "texts", "model")),
     *(f"objects/{name}" for name in ("ids", "stored", "state", "alarms", "limits")),
     *(f"kv/{name}" for name in ("store", "rules")),
+    *(f"cache/{name}" for name in ("store", "rules", "answers")),
+    *(f"assets/{name}" for name in ("content_types", "paths", "html", "rule_files", "matching")),
     *(f"sweeping/{name}" for name in ("search", "selection", "ledger", "shrinking", "outcome")),
     *(f"sweeping/{name}" for name in ("determinism", "text", "page", "schema", "junit")),
 )
@@ -212,7 +215,7 @@ def test_arrows_point_down(path: Path) -> None:
 
 
 def test_products_do_not_import_each_other() -> None:
-    products = {"queues", "workflows", "objects", "d1", "kv"}
+    products = {"queues", "workflows", "objects", "d1", "kv", "cache", "assets"}
     for product in sorted(products):
         for path in sorted((_PACKAGE / product).rglob("*.py")):
             names = set(_run_time_imports(ast.parse(path.read_text()).body))

@@ -351,7 +351,7 @@ async def test_unknown_names_fail_as_in_production(
         ("from workers import patch_env", "workers.patch_env"),
         ("from workers import import_from_javascript", "workers.import_from_javascript"),
         ("from js import WebSocketPair", "js.WebSocketPair"),
-        ("from js import fetch, caches", "js.caches"),
+        ("from js import fetch, EventSource", "js.EventSource"),
         ("from js import HTMLRewriter as H", "js.HTMLRewriter"),
     ],
 )
@@ -367,8 +367,8 @@ async def test_names_that_only_production_has_say_so(
 @pytest.mark.parametrize(
     ("expression", "shown"),
     [
-        ("js.caches", "workers-emulator does not provide `js.caches` yet"),
-        ("js.globalThis.caches", "workers-emulator does not provide `js.caches` yet"),
+        ("js.EventSource", "workers-emulator does not provide `js.EventSource` yet"),
+        ("js.globalThis.EventSource", "workers-emulator does not provide `js.EventSource` yet"),
         ("workers.patch_env", "workers-emulator does not provide `workers.patch_env` yet"),
         ("js.Missing", "Missing"),
         ("js.null", "null"),
@@ -395,10 +395,10 @@ async def test_a_look_for_what_is_missing_raises_attribute_error(
 async def test_code_may_fall_back_where_an_import_fails(tmp_path: Path) -> None:
     body = """
         try:
-            from js import caches
+            from js import EventSource
         except ImportError:
-            caches = None
-        return Response(str(caches))
+            EventSource = None
+        return Response(str(EventSource))
     """
     with Emulator(handler(tmp_path, body)) as emulator:
         assert await answer(emulator) == "None"

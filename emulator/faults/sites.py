@@ -216,6 +216,17 @@ _TABLE: Final = (
         _CALL,
         ("run", "all", "first", "raw", "batch", "exec"),
     ),
+    Kind(
+        "cache",
+        ("cache", "operation"),
+        "a call on a cache of the Cache API",
+        (
+            Action("evict", "platform", ends=False, operations=("match",)),
+            _CRASH_BEFORE,
+            _CRASH_AFTER,
+        ),
+        ("match", "put", "delete"),
+    ),
     Kind("r2", ("binding", "operation"), "a call on that R2 binding", _CALL),
     Kind("service", ("binding", "method"), "a call on that service binding", _CALL),
     Kind("object", ("binding", "method"), "a call on a Durable Object", (_EVICT, *_CALL)),

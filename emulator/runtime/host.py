@@ -74,6 +74,27 @@ class WebResponse:
     socket: SocketEnd | None = None
 
 
+class CacheLookup(NamedTuple):
+    """What an entry of a cache is looked up by; the headers are those of the request."""
+
+    key: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+
+
+class CacheService(Protocol):
+    """What stands behind `caches`; `cache` is a cache's name, None for the default one."""
+
+    def match(self, cache: str | None, lookup: CacheLookup) -> Awaitable[WebResponse | None]:
+        """Ask for an entry, or a part of it, or whether it has changed."""
+
+    def put(self, cache: str | None, lookup: CacheLookup, response: WebResponse) -> Awaitable[Any]:
+        """Store a response, if it may be stored; the answer does not tell."""
+
+    def delete(self, cache: str | None, lookup: CacheLookup) -> Awaitable[bool]:
+        """Delete an entry; tells whether it was there."""
+
+
 class Host(Protocol):
     """What user code's modules may ask of the invocation they run in."""
 
@@ -84,6 +105,10 @@ class Host(Protocol):
     @property
     def flags(self) -> frozenset[str]:
         """Enabled compatibility flags, those implied by the date included."""
+
+    @property
+    def caches(self) -> CacheService:
+        """What stands behind `caches`."""
 
     def missing_binding(self, name: str) -> str:
         """Say why `env` lacks a name that was looked up; empty if that is the code's affair."""

@@ -1,7 +1,7 @@
 """What production has and the emulator does not: errors that say so.
 
-Code asks for it in two ways. `from js import caches` gets an `ImportError`, whose text Python would
-otherwise make itself; every other look gets an `AttributeError`, so that `hasattr` says no.
+Code asks for it in two ways. `from js import EventSource` gets an `ImportError`, whose text Python
+would otherwise make itself; every other look gets an `AttributeError`, so that `hasattr` says no.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # What a Worker's global scope has besides what `js` gives: workerd's global-scope.h with the flags
 # that newer dates imply, and V8's built-ins.
 _JS_GLOBALS: Final = """
-AggregateError Atomics Body ByteLengthQueuingStrategy Cache CacheStorage Cloudflare
+AggregateError Atomics Body ByteLengthQueuingStrategy Cloudflare
 CompressionStream CountQueuingStrategy Crypto CryptoKey DOMException DecompressionStream
 DisposableStack EventSource ExtendableEvent FetchEvent FinalizationRegistry FixedLengthStream
 Float16Array Function HTMLRewriter Intl Iterator MessageChannel MessagePort Navigator Performance
@@ -24,7 +24,7 @@ ReadableStreamBYOBRequest ReadableStreamDefaultController Reflect ScheduledEvent
 ServiceWorkerGlobalScope SharedArrayBuffer SubtleCrypto SuppressedError TailEvent TextDecoderStream
 TextEncoderStream TraceEvent TransformStreamDefaultController URLPattern WeakMap WeakRef WeakSet
 WebAssembly WorkerGlobalScope WritableStreamDefaultController WritableStreamDefaultWriter
-addEventListener caches dispatchEvent escape eval isFinite navigator origin performance
+addEventListener dispatchEvent escape eval isFinite navigator origin performance
 removeEventListener reportError scheduler unescape
 """
 JS_GLOBALS: Final = frozenset(_JS_GLOBALS.split())
@@ -33,7 +33,7 @@ _WHERE = "docs/workers.md lists what it has"
 
 
 def not_yet(name: str, *, imported: bool) -> ImportError | AttributeError:
-    """Return the error for something (`js.caches`) that production would have had."""
+    """Return the error for something (`js.EventSource`) that production would have had."""
     text = f"workers-emulator does not provide `{name}` yet, although production does; {_WHERE}"
     # No `ModuleNotFoundError`: `from workers import asgi` would swallow it.
     return ImportError(text, name=name) if imported else AttributeError(text)

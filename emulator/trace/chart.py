@@ -32,6 +32,8 @@ _GROUPS: Final[Mapping[str, str]] = {
     "workflow": "Workflows",
     "d1": "Storage",
     "kv": "Storage",
+    "cache": "Storage",
+    "assets": "Storage",
     "worker": "Workers",
     "platform": "Workers",
 }

@@ -34,7 +34,7 @@ _OUTPUT: Final = ("output",)
 
 KINDS: Final[Mapping[str, Kind]] = {
     "request": Kind(("worker", "url"), payloads=_BODY),
-    "response": Kind(("status",), payloads=_BODY, tone="done", brief=("status",)),
+    "response": Kind(("status",), ("asset",), payloads=_BODY, tone="done", brief=("status",)),
     "disconnect": Kind(tone="bad"),
     "socket_in": Kind(payloads=("message",)),
     "socket_out": Kind(payloads=("message",)),
@@ -94,6 +94,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "service_call": Kind(("method", "by"), ("url",), brief=("method",)),
     "service_done": Kind(tone="done"),
     "service_error": Kind(("error",), tone="bad", brief=("error",)),
+    "cache": Kind(("call", "url", "outcome", "by"), brief=("call", "outcome")),
+    "assets": Kind(("url", "status", "by"), ("asset",), brief=("status",)),
     "scheduled": Kind(("cron",), brief=("cron",)),
     "fault": Kind(("fault",), tone="fault", brief=("fault",)),
     "crash": Kind(tone="lost"),

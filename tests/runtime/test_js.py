@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import subprocess
+import sys
 from datetime import datetime
 from typing import Any
 
@@ -286,3 +288,11 @@ def test_registered_classes_can_be_constructed() -> None:
 def test_a_name_is_here_or_not_yet_but_not_both() -> None:
     assert sorted(JS_GLOBALS & js.GLOBALS.keys()) == []
     assert {"HTMLRewriter", "Atomics", "WebAssembly"} <= JS_GLOBALS
+
+
+def test_the_module_js_has_its_classes_though_it_is_imported_first() -> None:
+    code = "import emulator.emulator; from js import Response, caches; print(caches.default)"
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert finished.returncode == 0, finished.stderr

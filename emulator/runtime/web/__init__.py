@@ -14,6 +14,7 @@ from emulator.runtime.web.events import (
     EventTarget,
     MessageEvent,
 )
+from emulator.runtime.web.caches import Cache, CacheStorage
 from emulator.runtime.web.fetch import fetch
 from emulator.runtime.web.formdata import FormData
 from emulator.runtime.web.headers import Headers
@@ -37,6 +38,8 @@ for _class in (
     CloseEvent,
     CustomEvent,
     ErrorEvent,
+    Cache,
+    CacheStorage,
     Event,
     EventTarget,
     File,
@@ -58,3 +61,4 @@ for _class in (
 ):
     register(_class.js_class, _class)
 register("fetch", fetch)
+register("caches", CacheStorage())
