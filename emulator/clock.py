@@ -1,4 +1,8 @@
-"""The virtual clock: one integer, moved only by the pump.
+"""The clocks of an emulator: virtual, or the machine's with an offset.
+
+A virtual clock is one integer, moved only by the pump. A real one reads the machine's clock when
+the simulation begins to run, and stands still while it runs, as time does in production during
+synchronous code; moving it forward ("three days later") is one addition to its offset.
 
 Instants are microseconds since the Unix epoch, the resolution of `datetime`. A float of seconds
 would lose the microsecond after 136 years and could make asyncio spin on a timer that is due
@@ -8,7 +12,10 @@ would lose the microsecond after 136 years and could make asyncio spin on a time
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import NewType
+from typing import TYPE_CHECKING, ClassVar, NewType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Instant = NewType("Instant", int)
 
@@ -32,9 +39,31 @@ class Clock:
 
     __slots__ = ("now", "start")
 
+    is_real: ClassVar[bool] = False
+
     def __init__(self, start: int) -> None:
         self.start = start
         self.now = start
+
+    @property
+    def offset(self) -> int:
+        """By how much a real clock was put forward; a virtual one has none."""
+        return 0
+
+    def reading(self) -> int:
+        """The instant up to which things may have fallen due."""
+        return self.now
+
+    def catch_up(self) -> None:
+        """Take notice of the time that has passed by itself: none."""
+
+    def resume(self, now: int, offset: int) -> None:
+        """Go on where an earlier process stopped."""
+        self.now = max(now, self.start)
+
+    def restart(self) -> None:
+        """Go back to the start."""
+        self.now = self.start
 
     def move_to(self, at: int) -> None:
         """Move forward to `at`; time never runs backwards."""
@@ -43,3 +72,59 @@ class Clock:
                 f"the clock is at {moment(self.now)}, it cannot go back to {moment(at)}"
             )
         self.now = at
+
+
+class RealClock(Clock):
+    """The machine's time plus an offset; `machine` reads it, in microseconds since the epoch.
+
+    Time never runs backwards. Where the machine's clock is put back, this one goes on from where it
+    stood, and `on_step_back` is told by how many microseconds the two now differ; where it is put
+    forward, or the machine slept, time has passed here too. With `start` it begins at that instant.
+    """
+
+    __slots__ = ("_ahead", "_last", "_machine", "_offset", "on_step_back")
+
+    is_real: ClassVar[bool] = True
+
+    def __init__(self, machine: Callable[[], int], start: int | None = None) -> None:
+        self._machine = machine
+        self._last = machine()
+        # What somebody added, and what makes up for a machine whose clock was put back. Only the
+        # first outlives the process.
+        self._offset = 0 if start is None else start - self._last
+        self._ahead = 0
+        self.on_step_back: Callable[[int], None] | None = None
+        super().__init__(self._last + self._offset)
+
+    @property
+    def offset(self) -> int:
+        return self._offset
+
+    def reading(self) -> int:
+        machine = self._machine()
+        if machine < self._last:
+            self._ahead += self._last - machine
+            if self.on_step_back is not None:
+                self.on_step_back(self._last - machine)
+        self._last = machine
+        return machine + self._offset + self._ahead
+
+    def catch_up(self) -> None:
+        self.now = max(self.now, self.reading())
+
+    def move_to(self, at: int) -> None:
+        reading = self.reading()
+        super().move_to(at)
+        if at > reading:
+            self._offset += at - reading
+
+    def resume(self, now: int, offset: int) -> None:
+        self._offset, self._ahead = offset, 0
+        reading = self.reading()
+        if now > reading:
+            self._ahead = now - reading
+        self.now = max(now, reading)
+
+    def restart(self) -> None:
+        self._offset = self._ahead = 0
+        self.now = self.reading()

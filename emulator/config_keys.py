@@ -150,7 +150,7 @@ TOP_LEVEL_KEYS: Final[Mapping[str, _Kind]] = {**ENVIRONMENT_KEYS, **_TOP_LEVEL_O
 # Sections that are not read here but kept as they are written, for whoever provides them.
 KEPT_AS_WRITTEN: Final = tuple(
     key
-    for key in NOT_INHERITED
+    for key in (*NOT_INHERITED, "routes", "route")
     if key
     not in (
         *("vars", "secrets", "queues", "services", "workflows", "durable_objects"),

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from emulator.store import Store
     from emulator.store.records import Payload
 
-# The clock's records and snapshot are [virtual now, how many processes opened the file].
+# The clock's records and snapshot are [now, how many processes opened the file, what was added to
+# the machine's time]; the last is not in files of earlier releases.
 _CLOCK = "clock"
 # Records after which the state is written as a whole, unless that is longer.
 _COMPACT_EVERY = 10_000
@@ -93,8 +94,9 @@ class Durability:
         if loaded.snapshot is not None and _CLOCK in loaded.snapshot:
             times.insert(0, loaded.snapshot[_CLOCK])
         if times:
-            now, self._opened = times[-1][0], times[-1][1] + 1
-            self._kernel.go_on(max(now, self._kernel.clock.start), self._opened)
+            now, opened, offset = (*times[-1], 0)[:3]
+            self._opened = opened + 1
+            self._kernel.go_on(now, self._opened, offset)
         if loaded.snapshot is not None or loaded.records:
             self.restart()
         if self._keeps_time:
@@ -131,7 +133,7 @@ class Durability:
         self._uncommitted = False
 
     def _time(self) -> list[int]:
-        return [self._kernel.now, self._opened]
+        return [self._kernel.now, self._opened, self._kernel.clock.offset]
 
 
 def _open(path: str | PathLike[str] | None) -> Store:

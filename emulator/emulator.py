@@ -31,7 +31,7 @@ from emulator.errors import (
 )
 from emulator.ingress import Exchange, ReplyLost
 from emulator.objects.control import DurableObjects
-from emulator.platform import Platform
+from emulator.platform import ClockKind, Platform
 from emulator.pump import Goal
 from emulator.queues.control import Queue
 from emulator.registry import Registry
@@ -85,7 +85,9 @@ class Emulator:
     `queue_settings` are the settings production keeps on a queue, by the REST API's names, in
     seconds; `environment` names a section of `env` in the config. `apply_migrations=False` leaves
     D1 databases empty. `wall_clock="test"` makes `time.time()` and its kin virtual in the test as
-    well.
+    well. With `clock="real"` time is the machine's and passes by itself while `pump.drive` runs (as
+    in `workers-emulator dev`), and `advance` adds to it; with `start=None` it begins at the
+    machine's present. With `history` the trace keeps so many events.
 
     Raises `ConfigError` for a wrong config and `WorkerLoadError` for code that cannot be imported.
     """
@@ -94,7 +96,7 @@ class Emulator:
         self,
         config: Config | Sequence[Config] | Deployment,
         *,
-        start: datetime = START,
+        start: datetime | None = START,
         seed: int = 0,
         faults: Fault | Iterable[str | Fault] = (),
         state: str | PathLike[str] | None = None,
@@ -106,6 +108,8 @@ class Emulator:
         environment: str | None = None,
         apply_migrations: bool = True,
         wall_clock: Literal["worker", "test"] = "worker",
+        clock: ClockKind = "virtual",
+        history: int | None = None,
         base: Path | None = None,
     ) -> None:
         _check_start(start)
@@ -113,6 +117,7 @@ class Emulator:
             raise ConfigError(f"seed is {seed!r}; give a whole number")
         _check_choice("outbound", outbound, ("deny", "allow"))
         _check_choice("wall_clock", wall_clock, ("worker", "test"))
+        _check_choice("clock", clock, ("virtual", "real"))
         self._closed = False
         self._runner: asyncio.Runner | None = None
         self._client: httpx.AsyncClient | None = None
@@ -138,6 +143,8 @@ class Emulator:
             bindings=self._extra,
             time_in_tests=wall_clock == "test",
             apply_migrations=apply_migrations,
+            clock=clock,
+            history=history,
         )
         self._kernel = platform.kernel
         self._callers = {name: Caller(worker) for name, worker in platform.workers.items()}
@@ -592,8 +599,8 @@ def _attempt(action: Callable[[], Any], outcome: asyncio.Future[None]) -> None:
         outcome.set_result(None)
 
 
-def _check_start(start: datetime) -> None:
-    if not isinstance(start, datetime) or start.tzinfo is None:
+def _check_start(start: datetime | None) -> None:
+    if start is not None and (not isinstance(start, datetime) or start.tzinfo is None):
         raise ConfigError(
             f"start is {start!r}; give an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)"
         )

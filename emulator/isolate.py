@@ -207,10 +207,12 @@ def _place(error: BaseException, main: object) -> str:
     return f"{where.file}:{where.line}"
 
 
-def pending_calls(worker: Worker) -> list[str]:
-    """What the Worker's invocations wait for, one line each, for `Stuck` and `NotSettled`."""
+def pending_calls(worker: Worker, *, besides: type[Invocation] | None = None) -> list[str]:
+    """What the Worker's invocations wait for, one line each; those of a type may be left out."""
     lines = []
     for invocation in worker.running:
+        if besides is not None and isinstance(invocation, besides):
+            continue
         for task in invocation.tasks:
             where = waiting_at(task.get_coro())
             if where is not None and not task.done():

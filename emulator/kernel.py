@@ -7,7 +7,6 @@ import random
 from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.capture import Capture
-from emulator.clock import Clock
 from emulator.collector import Collector
 from emulator.faults import Fault, Faults
 from emulator.findings import Findings
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from emulator.background import BackgroundTask
     from emulator.bindings.outbound import Outbound
+    from emulator.clock import Clock
     from emulator.location import Location
     from emulator.runtime.host import CacheService
     from emulator.scope import Scope
@@ -39,20 +39,21 @@ class Kernel:
     def __init__(
         self,
         *,
-        start: int,
+        clock: Clock,
         seed: int,
         faults: Fault | Iterable[str | Fault],
         profile: Profile,
         masker: Masker,
+        trace: Trace | None = None,
     ) -> None:
         self.profile = profile
         self.seed = seed
-        self.clock = Clock(start)
+        self.clock = clock
         # First, because a plan may be wrong and a loop must be closed.
         self.faults = Faults(self._now, faults, on_fired=self._trace_fault)
         self.loop = SimLoop(self.clock)
         self.pump = Pump(self.loop, self._describe_pending)
-        self.trace = Trace(start, masker=masker)
+        self.trace = Trace(clock.start, masker=masker) if trace is None else trace
         self.findings = Findings(masker)
         self.logs = Logs(masker)
         self.background: list[BackgroundTask] = []
@@ -133,15 +134,15 @@ class Kernel:
             return function()
         return self.loop.call_inside(function)
 
-    def go_on(self, now: int, process: int) -> None:
+    def go_on(self, now: int, process: int, offset: int = 0) -> None:
         """Take up what an earlier process left: its time, and randomness that does not repeat."""
-        self.clock.now = now
+        self.clock.resume(now, offset)
         self.random.seed(f"choices {self.seed} of process {process}")
         self.surroundings.seed(self.seed + (process << 64))
 
     def reset(self) -> None:
         """Forget everything that happened; the clock goes back to the start."""
-        self.clock.now = self.clock.start
+        self.clock.restart()
         # Tasks hash by number, and the order of a set of them depends on it.
         self.loop.numbers = itertools.count(1)
         self.random.seed(f"choices {self.seed}")

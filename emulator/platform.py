@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from emulator.assets.service import Assets
 from emulator.bindings.outbound import Outbound
 from emulator.cache.service import Caches
-from emulator.clock import instant, moment
+from emulator.clock import Clock, RealClock, instant, moment
 from emulator.cron import Cron
 from emulator.d1.service import D1
 from emulator.durability import Durability, Product
@@ -31,6 +31,7 @@ from emulator.runtime.pyproxy import PyProxy
 from emulator.secrets import Masker
 from emulator.services.service import Services
 from emulator.timers import describe as describe_timer
+from emulator.trace.live import LiveTrace
 from emulator.values import HostObject
 from emulator.wallclock import wall_clock
 from emulator.workflows.model import Retention, WorkflowRules
@@ -61,12 +62,16 @@ class BoundProduct(Product, Protocol):
         """Let go of what user code may still hold."""
 
 
+ClockKind = Literal["virtual", "real"]
 _MIB = 1_048_576
 _PRESERVE = "workflows_preserve_non_retryable_error_message"
 
 
 class Platform:
     """The parts of one emulator.
+
+    Without a `start` time begins at the machine's present. With `history` the trace keeps so many
+    events, and can be followed, as a server needs it.
 
     Raises `WorkerLoadError` for code that cannot be imported; without `load_code` it is imported
     when it is first needed.
@@ -79,7 +84,7 @@ class Platform:
         self,
         deployment: Deployment,
         *,
-        start: datetime,
+        start: datetime | None,
         seed: int,
         faults: Fault | Iterable[str | Fault],
         profile: Profile,
@@ -87,6 +92,8 @@ class Platform:
         outbound: Literal["deny", "allow"],
         bindings: Mapping[str, Any],
         time_in_tests: bool,
+        clock: ClockKind = "virtual",
+        history: int | None = None,
         load_code: bool = True,
         apply_migrations: bool = True,
     ) -> None:
@@ -98,11 +105,12 @@ class Platform:
         self._extra = bindings
         self._durability: Durability | None = None
         self.kernel = Kernel(
-            start=instant(start),
+            clock=(own := _clock(clock, start)),
             seed=seed,
             faults=faults,
             profile=profile,
-            masker=Masker(secrets_of(settings)),
+            masker=(masker := Masker(secrets_of(settings))),
+            trace=None if history is None else LiveTrace(own.start, masker=masker, limit=history),
         )
         self.kernel.outbound = Outbound(self.kernel, outbound)
         self.queues = Queues(self.kernel, list(_queue_rules(settings, profile)))
@@ -278,6 +286,12 @@ class Platform:
             yield Finding(
                 "no_consumer", text, moment(self.kernel.now), None, None, f"queue {queue}"
             )
+
+
+def _clock(kind: ClockKind, start: datetime | None) -> Clock:
+    if kind == "real":
+        return RealClock(wall_clock.machine, None if start is None else instant(start))
+    return Clock(wall_clock.machine() if start is None else instant(start))
 
 
 def secrets_of(loaded: Settings) -> list[tuple[str, str]]:

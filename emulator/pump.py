@@ -20,6 +20,10 @@ Rules kept here, each with a test in `tests/test_pump.py`:
 6. When nothing can ever happen again, the calls that wait raise `Stuck`. While the caller's loop
    may still act (a timer, a job in a thread, a socket) the pump looks again now and then.
 7. The caller's loop may be another one at each call, or another simulation's.
+8. A pump that is *driven* belongs to a loop that runs for good, a server's: it runs what falls due
+   though nobody calls, is never stuck, and moves a virtual clock only for an explicit call.
+9. A real clock moves by itself, to the machine's time; what fell due meanwhile runs in order of due
+   time. An explicit call moves it further, from one due time to the next, as it does a virtual one.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from emulator.clock import MICROSECONDS
 from emulator.errors import EmulatorClosed, EmulatorError, InsideSimulation, NotSettled, Stuck
 from emulator.location import caller
 from emulator.loop import SimLoop
@@ -57,6 +62,11 @@ _PATIENCE = 100
 _BLIND_TURNS = 4
 # Seconds of real time after which a caller's loop that could still act is looked at again.
 _LOOK_AGAIN = 0.1
+# Seconds after which a driven pump looks at the machine's clock at the latest: the loop's timers do
+# not notice that it was put forward, or that the machine slept.
+_LONGEST_WAIT = 10.0
+# Seconds after which a driven pump tries again what failed, such as a commit to a full disk.
+_RETRY = 1.0
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
@@ -97,6 +107,9 @@ class Pump:
         self._turns_at_once = 0
         self._look_again: asyncio.TimerHandle | None = None
         self._holds_lock = threading.Lock()
+        # The loop that runs the simulation for good, and who hears of errors that no call gets.
+        self._driver: asyncio.AbstractEventLoop | None = None
+        self.on_error: Callable[[BaseException], None] | None = None
         # Not the one of whoever calls or wakes it.
         self._context = Context()
         loop.wake = self._wake
@@ -115,6 +128,11 @@ class Pump:
         """The loop of whoever calls the emulator now."""
         assert self._outer is not None, "the simulation runs only when pumped"
         return self._outer
+
+    def drive(self, outer: asyncio.AbstractEventLoop) -> None:
+        """Run whatever falls due from now on, on this loop, until the simulation is closed."""
+        self._driver = outer
+        self._schedule(outer)
 
     async def reach(self, goal: Goal) -> None:
         """Pump until the goal is reached, or raise what prevents it."""
@@ -148,6 +166,8 @@ class Pump:
     def _leave(self, goal: Goal) -> None:
         if goal in self._goals:
             self._goals.remove(goal)
+        if self._driver is not None:
+            return
         self._stop_looking()
         if self._goals:
             # What keeps the others waiting may have been this goal; they may be on another loop.
@@ -216,6 +236,8 @@ class Pump:
                 again = self._wait(outer)
         except BaseException as error:
             self._fail_all(error)
+            if self._driver is not None:
+                self._look_again = outer.call_later(_RETRY, self._turn, outer)
         else:
             if again or self.loop.has_ready:
                 self._schedule(outer)
@@ -226,20 +248,21 @@ class Pump:
         """Run as far as allowed; return whether to run again, None if the clock stands still."""
         budget = _BUDGET
         self._watch()
+        self.loop.clock.catch_up()
         while True:
             budget = self.loop.drain(budget)
             idle = budget > 0
             if self._find_reached(idle=idle) or not idle:
                 self._give_up_endless(idle=idle)
-                return not idle or bool(self._goals)
-            if not self._goals:
+                return not idle or bool(self._goals) or self._driver is not None
+            if not self._goals and self._driver is None:
                 return False
             if self._give_up_overdue():
                 return True
             target = self._next_instant()
             if target is None:
                 return None
-            if self._give_way(outer):
+            if target > self.loop.clock.reading() and self._give_way(outer):
                 return True
             self.loop.clock.move_to(target)
             self._turns_at_once = 0
@@ -277,9 +300,12 @@ class Pump:
     def _next_instant(self) -> int | None:
         """The instant the clock may move to now, or None if it has to stand still."""
         loop = self.loop
+        due = loop.next_due
+        if loop.clock.is_real and due is not None and due <= (now := loop.clock.reading()):
+            return max(now, loop.clock.now)
         if loop.in_flight:
             return None
-        by_itself = not self.holds and loop.has_work
+        by_itself = bool(self._goals) and not (self.holds or loop.clock.is_real) and loop.has_work
         horizon, target = -1, None
         for goal in self._goals:
             by_itself = by_itself and goal.advance
@@ -287,7 +313,6 @@ class Pump:
                 horizon = max(horizon, goal.horizon)
             if goal.stop_at is not None and (target is None or goal.stop_at < target):
                 target = goal.stop_at
-        due = loop.next_due
         if due is not None and (by_itself or due <= horizon) and (target is None or due < target):
             target = due
         return target
@@ -310,6 +335,9 @@ class Pump:
 
     def _wait(self, outer: asyncio.AbstractEventLoop) -> bool:
         """Nothing to run and the clock stands still: sleep until woken, or call it stuck."""
+        if self._driver is not None or (self.loop.clock.is_real and self.loop.has_work):
+            self._wait_for_due(outer)
+            return False
         if self.holds or self.loop.in_flight:
             return False
         dead = is_dead(outer, Pump._turn)
@@ -327,6 +355,13 @@ class Pump:
         else:
             self._fail(self._goals, self._stuck())
         return False
+
+    def _wait_for_due(self, outer: asyncio.AbstractEventLoop) -> None:
+        """Let the caller's loop call again when the next timer falls due."""
+        clock, due = self.loop.clock, self.loop.next_due
+        if clock.is_real and due is not None:
+            wait = min(max(due - clock.reading(), 0) / MICROSECONDS, _LONGEST_WAIT)
+            self._look_again = outer.call_later(wait, self._turn, outer, context=self._context)
 
     def _stop_looking(self) -> None:
         if self._look_again is not None:
@@ -378,7 +413,11 @@ class Pump:
         )
 
     def _fail_all(self, error: BaseException) -> None:
-        if not self._fail(self._goals, error):
+        if self._driver is not None and isinstance(error, Exception):
+            self._fail(self._goals, error)
+            if self.on_error is not None:
+                self.on_error(error)
+        elif not self._fail(self._goals, error):
             raise error
 
     def _fail(self, goals: Iterable[Goal], error: BaseException) -> bool:
@@ -397,6 +436,7 @@ class Pump:
                 self._fail([goal], EmulatorClosed(text))
         # What these refer to refers to the pump.
         self._pending, self.cancel_hung = list, None
+        self._driver = self.on_error = None
 
 
 def _is_lost(goal: Goal) -> bool:

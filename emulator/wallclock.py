@@ -2,13 +2,15 @@
 
 time-machine replaces `time.time`, `datetime.now` and their kin once, while any emulator is open;
 what they answer is decided at each call: in a simulation its virtual time, in a test the virtual
-time of the emulator that asked for it, else real time. The time zone is UTC meanwhile, as it is in
+time of the emulator that asked for it, else real time. An emulator on a real clock reads the
+machine's time here, past all that. The time zone is UTC meanwhile, as it is in
 production. Time does not move during synchronous code.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from asyncio import events
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -59,6 +61,11 @@ class WallClock:
             return self._in_tests[-1].now * 1000
         real: int = self._real_time_ns()
         return real
+
+    def machine(self) -> int:
+        """The machine's time, in microseconds since the epoch, whoever asks."""
+        real: int = time.time_ns() if self._travel is None else self._real_time_ns()
+        return real // 1000
 
     def _start(self) -> None:
         if _frozen_by_freezegun():

@@ -1,6 +1,7 @@
 """The command line, `workers-emulator`.
 
-    app.py ─┬─ run.py ──── run_report.py
+    app.py ─┬─ dev.py ──── dev_run.py, dev_console.py
+            ├─ run.py ──── run_report.py
             ├─ sweep.py ── progress.py
             └─ check.py ── problems.py
     what they share: options.py, scenario.py (with rewriting.py), arguments.py, performance.py,

@@ -13,6 +13,7 @@ from emulator import __version__
 
 # The module of each command, and its help in one line: the emulator's import takes a moment.
 COMMANDS: Final = {
+    "dev": "Serve Workers on this machine, and reload them when files change.",
     "run": "Run a scenario once, and print its timeline.",
     "sweep": "Run a scenario once under each fault that can strike it.",
     "check": "Check configs, and the handlers of their Workers.",

@@ -88,7 +88,7 @@ def early_masker(setting: Setting) -> Masker:
     """Return what masks the secrets of the config that is probably meant, before it is read."""
     configs = [Path(name).absolute() for name in setting.configs]
     nearest = find(setting.path.absolute().parent)
-    return _masker([*configs, *([nearest] if nearest else [])], setting.environment)
+    return masker_of([*configs, *([nearest] if nearest else [])], setting.environment)
 
 
 def masker_for(arguments: Mapping[str, Any]) -> Masker:
@@ -96,10 +96,11 @@ def masker_for(arguments: Mapping[str, Any]) -> Masker:
     config, base = arguments["config"], arguments["base"]
     items = config if isinstance(config, list | tuple) else [config]
     paths = [base / os.fspath(item) for item in items if isinstance(item, str | os.PathLike)]
-    return _masker(paths, arguments.get("environment"))
+    return masker_of(paths, arguments.get("environment"))
 
 
-def _masker(configs: list[Path], environment: Any) -> Masker:
+def masker_of(configs: Iterable[Path], environment: Any) -> Masker:
+    """Return what masks the secrets beside these configs."""
     found: list[tuple[str, str]] = []
     for folder in dict.fromkeys(path.parent for path in configs):
         try:

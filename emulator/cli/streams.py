@@ -61,6 +61,11 @@ class Gate:
             raise Refusal(self.masker(error.message)) from None
 
     @property
+    def output(self) -> Any:
+        """The real stdout."""
+        return self._outer[0]
+
+    @property
     def terminal(self) -> Any:
         """The real stderr."""
         return self._outer[1]

@@ -141,16 +141,20 @@ class Trace(Sequence[Event]):
         return self._write_lines(payloads=False)
 
     def _write_lines(self, *, payloads: bool) -> str:
-        lines: list[str] = []
-        for at, kind, subject, data in self:
-            line: dict[str, Json] = {
-                "at": write_time(at),
-                "kind": kind,
-                "subject": self.masker(subject),
-                "data": written(data if payloads else _told(data), self.masker),
-            }
-            lines.append(json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n")
-        return "".join(lines)
+        described = (self.described(event, payloads=payloads) for event in self)
+        return "".join(
+            json.dumps(line, separators=(",", ":"), allow_nan=False) + "\n" for line in described
+        )
+
+    def described(self, event: Event, *, payloads: bool = True) -> dict[str, Json]:
+        """Return an event as a JSON object, as in `to_jsonl`, secrets masked."""
+        at, kind, subject, data = event
+        return {
+            "at": write_time(at),
+            "kind": kind,
+            "subject": self.masker(subject),
+            "data": written(data if payloads else _told(data), self.masker),
+        }
 
     def to_html(self, path: str | PathLike[str]) -> None:
         """Write a page of its own, without outside resources: a chart, and the timeline as text.

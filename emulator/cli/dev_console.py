@@ -1,0 +1,125 @@
+"""What the terminal shows of a running server: a line for each thing that happened.
+
+A request is one line, when it is answered; so is a batch, the outcome of its messages, a step, a
+log line, and whatever is lost. With `as_json` every event is a JSON object on a line of its own,
+and so are the server's own words, as `{"server": ...}`.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from emulator.trace.kinds import brief, tone
+from emulator.trace.timeline import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from emulator.server.feed import Feed, Told
+
+# Events that say nothing which another line does not say.
+_SILENT: Final = frozenset(
+    {
+        *("request", "wait_until", "send", "query", "kv", "sleep", "wake", "step", "wait"),
+        *("workflow_run", "workflow_hibernated", "object_started", "object_call", "object_stored"),
+        *("alarm_set", "alarm", "request_out", "reload", "scheduled"),
+    }
+)
+# Outcomes of messages, of which there may be many in one instant.
+_OUTCOMES: Final = frozenset({"ack", "retry", "dead_letter", "dropped", "expired"})
+_COLOURS: Final = {"fault": "magenta", "lost": "red", "bad": "red", "done": "green"}
+_IDS_SHOWN: Final = 3
+_MOST_OPEN: Final = 1000
+
+
+class Console:
+    """Writes lines with `write`; secrets are masked before they come here."""
+
+    def __init__(self, write: Callable[[str], None], *, as_json: bool = False) -> None:
+        self._write = write
+        self._as_json = as_json
+        # When requests on their way began, by their subject.
+        self._begun: dict[str, int] = {}
+
+    def say(self, text: str, *, colour: str | None = None, **facts: Any) -> None:
+        """Write what the server itself has to say; `facts` are for programs."""
+        if self._as_json:
+            self._write(json.dumps({"server": text, **facts}))
+        else:
+            for line in text.splitlines():
+                self._write(click.style(printable(line), fg=colour) if colour else printable(line))
+
+    async def follow(self, feed: Feed) -> None:
+        """Show events as they come, until the feed is closed."""
+        last = feed.last
+        async for told in feed.follow(last):
+            # All that came at once, so that outcomes of one batch are one line.
+            if told.number > last:
+                new = [told, *feed.since(told.number)]
+                last = new[-1].number
+                self.show(new)
+
+    def show(self, events: Iterable[Told]) -> None:
+        """Write the lines of some events."""
+        if self._as_json:
+            for told in events:
+                self._write(json.dumps(told.described(), separators=(",", ":")))
+            return
+        for (kind, _), group in groupby(events, lambda told: (told.event.kind, told.event.subject)):
+            for line in self._lines(kind, list(group)):
+                self._write(line)
+
+    def _lines(self, kind: str, group: list[Told]) -> Iterator[str]:
+        if kind in _OUTCOMES:
+            yield _line(group[0], _outcome(kind, group))
+            return
+        for told in group:
+            event = told.event
+            if kind == "request":
+                self._begin(event.subject, event.at)
+            if kind == "response":
+                took = (event.at - self._begun.pop(event.subject, event.at)) / 1000
+                yield _line(told, f"{event.data['status']} in {took:.0f} ms")
+            elif kind not in _SILENT:
+                yield _line(told, _words(told))
+
+    def _begin(self, subject: str, at: int) -> None:
+        self._begun[subject] = at
+        if len(self._begun) > _MOST_OPEN:
+            self._begun.pop(next(iter(self._begun)))
+
+
+def _line(told: Told, text: str) -> str:
+    event = told.event
+    subject = printable(told.trace.masker(event.subject))
+    clock = f"{event.time:%H:%M:%S}.{event.at // 1000 % 1000:03}"
+    colour = _COLOURS.get(tone(event.kind, event.data))
+    shown = printable(text)
+    return f"{clock}  {subject}  {click.style(shown, fg=colour) if colour else shown}"
+
+
+def _words(told: Told) -> str:
+    event = told.event
+    data: Any = told.described(payloads=False)["data"]
+    if event.kind == "log":
+        return f"{data['level']}: {data['text']}"
+    # What names the event first, then the rest.
+    names = [*brief(event.kind), *(name for name in data if name not in brief(event.kind))]
+    facts = [f"{name}={_shown(data[name])}" for name in names if name in data]
+    return " ".join([event.kind.replace("_", " "), *facts])
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _outcome(kind: str, group: list[Told]) -> str:
+    ids = [str(told.event.data["id"]) for told in group]
+    more = f" and {len(ids) - _IDS_SHOWN} more" if len(ids) > _IDS_SHOWN else ""
+    attempts = {str(told.event.data["attempt"]) for told in group if "attempt" in told.event.data}
+    attempt = f", attempt {attempts.pop()}" if len(attempts) == 1 else ""
+    return f"{kind.replace('_', ' ')}: {', '.join(ids[:_IDS_SHOWN])}{more}{attempt}"

@@ -1,0 +1,134 @@
+"""The process of a server: its socket, its signals, and its end.
+
+The first Ctrl-C (or SIGTERM) stops taking connections and lets what is in flight finish, for some
+seconds; then it is told what remains. The second one ends the process at once. In both cases what
+is durable stays as it is, and the next start goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import uvicorn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from emulator.server.application import Application
+
+_BACKLOG: Final = 2048
+_LOOK: Final = 0.02
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class PortTaken(Exception):
+    """The address cannot be listened on; the text says why."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raises `PortTaken`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((host, port))
+        made.listen(_BACKLOG)
+    except OSError as error:
+        made.close()
+        raise PortTaken(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; another server may run "
+            "there: stop it, or choose another port with --port (0 takes a free one)"
+        ) from None
+    made.setblocking(False)
+    return made
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server whose signals and end are ours."""
+
+    def __init__(
+        self, application: Application, say: Callable[[str], None], *, drain: float
+    ) -> None:
+        config = uvicorn.Config(
+            application,
+            lifespan="off",
+            ws="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=max(1, round(drain)),
+        )
+        super().__init__(config)
+        self._application = application
+        self._say = say
+        self._drain = drain
+        self._stopping: asyncio.Event | None = None
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals by ourselves; uvicorn would send them again when it is done."""
+        loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        before = [(number, signal.signal(number, self._told(loop))) for number in _SIGNALS]
+        try:
+            yield
+        finally:
+            for number, handler in before:
+                signal.signal(number, handler)
+
+    def _told(self, loop: asyncio.AbstractEventLoop) -> Any:
+        def stop(number: int, frame: FrameType | None) -> None:
+            # A Worker that spins never gives way: the second time this raises where it stands.
+            for other in _SIGNALS:
+                signal.signal(other, _interrupt)
+            loop.call_soon_threadsafe(self._stop)
+
+        return stop
+
+    def _stop(self) -> None:
+        assert self._stopping is not None
+        self._stopping.set()
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, wait for what is in flight, say what remains."""
+        for listening in self.servers:
+            listening.close()
+        for sock in sockets or ():
+            sock.close()
+        await self._finish()
+        self._application.desk.feed.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        await asyncio.sleep(0)
+        for connection in list(self.server_state.connections):
+            transport: Any = getattr(connection, "transport", None)
+            if transport is not None:
+                transport.close()
+
+    async def _finish(self) -> None:
+        """Wait for requests and batches on their way, as long as allowed."""
+        desk, gateway = self._application.desk, self._application.gateway
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._drain
+        if gateway.open or desk.in_flight:
+            self._say(
+                f"waiting up to {self._drain:g} s for what is in flight; Ctrl-C again to end now"
+            )
+        # Nothing tells when all of it is over.
+        while (gateway.open or desk.in_flight) and loop.time() < end:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK)
+        for line in (*gateway.open.values(), *desk.in_flight):
+            self._say(f"cut off: {line}")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    for other in _SIGNALS:
+        signal.signal(other, signal.SIG_DFL)
+    raise KeyboardInterrupt

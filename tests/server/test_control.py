@@ -1,0 +1,112 @@
+"""The pages under /cdn-cgi/ that the server itself has."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+from served_project import Connection
+
+if TYPE_CHECKING:
+    from served_project import Project
+
+pytestmark = pytest.mark.asyncio
+
+SCHEDULED = "/cdn-cgi/handler/scheduled"
+
+
+async def test_scheduled_runs_the_handler_as_in_wrangler_dev(project: Project) -> None:
+    """miniflare, core/scheduled.ts: the outcome as text, 500 unless it is `ok`."""
+    async with project.served() as served:
+        answer = await served.client.get(f"{SCHEDULED}?cron=0+9+*+*+1&time=1745856238000")
+        assert (answer.status_code, answer.text) == (200, "ok")
+        answer = await served.client.get(f"{SCHEDULED}?cron=fail&format=json")
+        assert answer.status_code == 500
+        assert answer.json() == {"outcome": "exception", "noRetry": False}
+        assert served.logs[0] == "cron 0 9 * * 1 1745856238000"
+
+
+async def test_scheduled_without_a_cron_is_the_first_one(project: Project) -> None:
+    async with project.served() as served:
+        await served.client.get(SCHEDULED)
+        now = int(served.desk.emulator.now.timestamp() * 1000)
+        assert served.logs == [f"cron */5 * * * * {now}"]
+
+
+async def test_scheduled_tells_what_is_wrong_with_the_question(project: Project) -> None:
+    async with project.served() as served:
+        assert (await served.client.get(f"{SCHEDULED}?time=soon")).status_code == 400
+        answer = await served.client.get(f"{SCHEDULED}?worker=nope")
+        assert answer.status_code == 404
+        assert "there are: demo" in answer.text
+        assert served.logs == []
+
+
+async def test_other_paths_below_cdn_cgi_are_the_workers(project: Project) -> None:
+    async with project.served() as served:
+        for path in ("/cdn-cgi/trace", "/cdn-cgi/emulatorish", "/cdn-cgi/handler/x"):
+            assert (await served.client.get(path)).text.startswith("version 1")
+
+
+async def test_the_clock_is_moved_and_what_falls_due_runs(project: Project) -> None:
+    async with project.served() as served:
+        before = served.desk.emulator.now
+        await served.client.post("/", content=b"hello")
+        assert served.logs == []
+        await served.advance("3 days")
+        assert served.desk.emulator.now - before == timedelta(days=3)
+        assert served.logs.count("version 1 ['hello']") == 1
+        assert len(served.logs) == 1 + 3 * 24 * 12
+
+
+@pytest.mark.parametrize("body", ["{", "[]", "{}", '{"advance": "soon"}', '{"advance": true}'])
+async def test_a_wrong_clock_request_is_refused(project: Project, body: str) -> None:
+    async with project.served() as served:
+        answer = await served.client.post("/cdn-cgi/emulator/clock", content=body)
+        assert answer.status_code == 400
+        assert answer.json()["error"]
+
+
+async def test_status_tells_workers_and_time(project: Project) -> None:
+    async with project.served() as served:
+        status = (await served.client.get("/cdn-cgi/emulator/status")).json()
+        assert status["workers"] == ["demo"]
+        assert status["problem"] is None
+        assert status["clock"] == "virtual"
+
+
+async def test_events_are_streamed_as_they_happen(project: Project) -> None:
+    async with project.served() as served:
+        connection = Connection(served.application, "/cdn-cgi/emulator/events")
+        connection.send()
+        assert (await connection.receive())["status"] == 200
+        assert (await connection.receive())["body"].startswith(b":")
+        await served.client.get("/")
+        text = (await connection.receive())["body"].decode()
+        number, kind, data = text.strip().split("\n")
+        assert kind == "event: request"
+        event = json.loads(data.removeprefix("data: "))
+        assert event["number"] == int(number.removeprefix("id: "))
+        assert event["data"]["url"] == "http://localhost:8787/"
+        connection.leave()
+        await connection.task
+
+
+async def test_events_go_on_after_the_last_one_seen(project: Project) -> None:
+    async with project.served() as served:
+        await served.client.get("/one")
+        last = served.desk.feed.last
+        await served.client.get("/two")
+        connection = Connection(
+            served.application, "/cdn-cgi/emulator/events", headers=[("last-event-id", str(last))]
+        )
+        connection.send()
+        await connection.receive()
+        await connection.receive()
+        first = (await connection.receive())["body"].decode()
+        assert f"id: {last + 1}\n" in first
+        assert "/two" in first
+        connection.leave()
+        await connection.task
