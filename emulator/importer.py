@@ -84,8 +84,10 @@ class Bundle:
 class ModuleSpace:
     """The modules of one isolate, under the names its code imports them by."""
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, *, hidden: tuple[str, ...] = ()) -> None:
         self._bundle = bundle
+        # Modules of the runtime's that only other Workers have.
+        self._hidden = hidden
         # The names that are this isolate's: those its code may import, and did import.
         self._names = dict.fromkeys(name for name, kind in bundle.names.items() if kind != "folder")
         # Its modules while it does not run, and the test's of the same names while it does.
@@ -96,6 +98,9 @@ class ModuleSpace:
         """Put this isolate's modules into `sys.modules`, the test's of the same names aside."""
         loaded = sys.modules
         for name in self._names:
+            if name in loaded:
+                self._set_aside(name)
+        for name in self._hidden:
             if name in loaded:
                 self._set_aside(name)
         loaded.update(self._own)
@@ -223,10 +228,15 @@ class WorkerFinder(MetaPathFinder):
             spec = self.space.find(fullname, path)
             if spec is not None:
                 return spec
-        if modules.is_served(fullname):
+        if modules.is_served(fullname) or self._is_first_home(fullname):
             loader: Any = _RuntimeLoader()
             return ModuleSpec(fullname, loader, is_package=modules.is_package(fullname))
         return None
+
+    def _is_first_home(self, name: str) -> bool:
+        if self.space is None or not modules.is_first_home(name):
+            return False
+        return "." in name or PathFinder.find_spec(name) is None
 
     def activate(self, space: ModuleSpace | None) -> None:
         """Let `space`, or none, be the isolate whose modules are visible."""
