@@ -705,6 +705,8 @@ class SimLoop(Refusals):
             return False
         if isinstance(value, (FunctionType, MethodType)):
             return (value.__module__ or "").startswith("emulator.")
+        if not type(value).__module__.startswith("emulator."):
+            return False  # the user's: asking it for attributes may run code of its own
         kernel = getattr(value, "kernel", None) or getattr(value, "_kernel", value)
         return getattr(kernel, "loop", None) is self
 
