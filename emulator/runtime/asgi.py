@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from emulator.runtime.not_yet import is_import
 from emulator.runtime.profile import is_modern
-from emulator.runtime.sdk import asgi, frozen_asgi
+from emulator.runtime.sdk import asgi, frozen_asgi, utils
+from emulator.runtime.sdk.asgi_lifespan import run_in_background
 
 # Every name depends on the Worker that asks.
 DYNAMIC = True
@@ -15,6 +16,8 @@ __all__: list[str] = []
 
 _NAMES: Final = ("fetch", "request_to_scope", "websocket")
 _EXTERNAL: Final = ("Options", "entrypoint")
+# Not documented, and used all the same.
+_INSIDE: Final = {"_to_js_headers": utils._to_js_headers, "run_in_background": run_in_background}
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +28,8 @@ def __getattr__(name: str) -> Any:
         return getattr(asgi if is_modern() else frozen_asgi, name)
     if name in _EXTERNAL and is_modern():
         return getattr(asgi, name)
+    if name in _INSIDE:
+        return _INSIDE[name]
     if name.startswith("__"):
         raise AttributeError(name)
     if name in _EXTERNAL:
