@@ -6,6 +6,7 @@
   other loop they get a copy that is done as soon as the future is (`tasks.mirror`).
 - `as_completed` puts coroutines into a set, whose order is that of their addresses: they become
   numbered tasks first, in the order given.
+- `asyncio.run` in a simulation waits without `await`, as in Pyodide, instead of refusing.
 - A blocking socket of a Worker's code would really leave the process: it is refused.
 - `json` writes Pyodide's `jsnull` as null, whatever else an encoder knows, as Pyodide's own does.
 - anyio's worker threads: nothing real may be in flight while virtual time passes, so jobs of
@@ -48,6 +49,7 @@ def install(simulation: SimLoop) -> None:
         _share_primitives(kind)
         _share_futures(kind)
         _order_completion(kind)
+        _run_in_place(kind)
         _refuse_sockets(kind)
         _write_null()
     _open.add(simulation)
@@ -143,6 +145,19 @@ def _order_completion(simulation: type[SimLoop]) -> None:
 
     _replace(module, "as_completed", as_completed)
     _replace(asyncio, "as_completed", as_completed)
+
+
+def _run_in_place(simulation: type[SimLoop]) -> None:
+    usual = asyncio.run
+
+    @functools.wraps(usual)
+    def run(main: Any, **options: Any) -> Any:
+        running = events._get_running_loop()
+        if isinstance(running, simulation):
+            return running.run_until_complete(main)
+        return usual(main, **options)
+
+    _replace(asyncio, "run", run)
 
 
 def _refuse_sockets(simulation: type[SimLoop]) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from emulator.runtime import modules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import CodeType, ModuleType
 
@@ -84,8 +84,10 @@ class Bundle:
 class ModuleSpace:
     """The modules of one isolate, under the names its code imports them by."""
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, *, hidden: tuple[str, ...] = ()) -> None:
         self._bundle = bundle
+        # Modules of the runtime's that only other Workers have.
+        self._hidden = hidden
         # The names that are this isolate's: those its code may import, and did import.
         self._names = dict.fromkeys(name for name, kind in bundle.names.items() if kind != "folder")
         # Its modules while it does not run, and the test's of the same names while it does.
@@ -96,6 +98,9 @@ class ModuleSpace:
         """Put this isolate's modules into `sys.modules`, the test's of the same names aside."""
         loaded = sys.modules
         for name in self._names:
+            if name in loaded:
+                self._set_aside(name)
+        for name in self._hidden:
             if name in loaded:
                 self._set_aside(name)
         loaded.update(self._own)
@@ -210,23 +215,63 @@ class _RuntimeLoader(Loader):
     def exec_module(self, module: ModuleType) -> None: ...
 
 
+class _WatchedLoader(Loader):
+    """Loads a module as its own loader does, and tells of it then."""
+
+    def __init__(self, loader: Any, tell: Callable[[ModuleType], None]) -> None:
+        self._loader = loader
+        self._tell = tell
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        module: ModuleType | None = self._loader.create_module(spec)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._tell(module)
+
+
 class WorkerFinder(MetaPathFinder):
     """The finder at the head of `sys.meta_path`; `space` is the isolate that runs now."""
 
     def __init__(self) -> None:
         self.space: ModuleSpace | None = None
+        # What is told of modules of these names, once they are imported.
+        self.after_import: dict[str, Callable[[ModuleType], None]] = {}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
+        if fullname in self.after_import:
+            return self._watched(fullname, path, target)
         if self.space is not None:
             spec = self.space.find(fullname, path)
             if spec is not None:
                 return spec
-        if modules.is_served(fullname):
+        if modules.is_served(fullname) or self._is_first_home(fullname):
             loader: Any = _RuntimeLoader()
             return ModuleSpec(fullname, loader, is_package=modules.is_package(fullname))
         return None
+
+    def _watched(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        """Find a module of somebody else's, and be told when it was imported."""
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _WatchedLoader(spec.loader, self.after_import[name])
+                return spec
+        return None
+
+    def _is_first_home(self, name: str) -> bool:
+        if self.space is None or not modules.is_first_home(name):
+            return False
+        return "." in name or PathFinder.find_spec(name) is None
 
     def activate(self, space: ModuleSpace | None) -> None:
         """Let `space`, or none, be the isolate whose modules are visible."""

@@ -21,6 +21,7 @@ from emulator.importer import Bundle, ModuleSpace, finder
 from emulator.invocation import Invocation
 from emulator.location import Location, raised_at, waiting_at
 from emulator.runtime.context import ExecutionContext
+from emulator.runtime.modules import hidden_from
 from emulator.runtime.proxies import wrap
 from emulator.runtime.rpc import raw_env
 from emulator.scope import SCOPE
@@ -134,7 +135,7 @@ class Isolate:
     def __init__(self, worker: Worker, bundle: Bundle) -> None:
         self.worker = worker
         self.kernel = worker.kernel
-        self.space = ModuleSpace(bundle)
+        self.space = ModuleSpace(bundle, hidden=hidden_from(worker.config.flags))
         # In the order they started.
         self.invocations: dict[Invocation, None] = {}
 

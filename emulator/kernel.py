@@ -75,8 +75,6 @@ class Kernel:
         self.loop.on_contention = self._contended
         self.loop.on_lost_error = self._lost_error
         self.loop.on_never_awaited = _never_awaited
-        self.faults.on_planned = self._prepare_cuts
-        self._prepare_cuts()
 
     @property
     def now(self) -> int:
@@ -92,10 +90,6 @@ class Kernel:
     ) -> None:
         """Write several events of this instant, one for each row of texts and numbers."""
         self.trace.record_each(self.clock.now, kind, subject, names, rows)
-
-    def _prepare_cuts(self) -> None:
-        """Run the simulation where synchronous code can be frozen, if the plan may ask for it."""
-        self.loop.synchronous_cuts = self.faults.may_cut_calls
 
     def numbered(self, subject: str) -> str:
         """Return a subject's own name: `request GET /` the first time, then `request GET / #2`.

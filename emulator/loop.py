@@ -20,17 +20,17 @@ Rules kept here, each with a test in `tests/test_loop.py`:
 8. Where a scope has a gate (`gate.py`), what one of its handles makes ready in the scopes of that
    gate runs before anything else; then the gate is told that the turn is over.
 
-Power cuts inside synchronous code. A binding that cuts its caller's power (`cut_here`) can freeze
-the stack only if that runs in a greenlet. With `synchronous_cuts` each drain runs in a new one; it
-is off unless a plan needs it. Reasons, measured on CPython 3.11 to 3.13:
+Synchronous code can be suspended, and frozen by a power cut (`cut_here`), because each drain runs
+in a greenlet (`stacks.py`) that is parked between drains. Reasons for the form, measured on CPython
+3.11:
 
-- A greenlet costs 6 to 13 us a drain, and a whole call that does nothing 18. One that is parked
-  between drains would cost 0.5, but then coverage's C tracer, which keeps one stack a thread, puts
-  the emulator's lines down to the user's files in every run; so it does after a cut in any case
-  (its `sysmon` core does not), and that is a price only the plans that cut there should pay.
+- A parked greenlet costs 1.5 us a drain, a new one 6 to 13, and a whole call that does nothing 18.
 - Greenlets for each task would cost as much for each task, and buy nothing: what is suspended at an
   `await` is frozen without one.
-- A debugger in a greenlet shows no frame of the test below it.
+- Which code will wait in the middle cannot be told before it does (`run_sync` in a library), so
+  that no code can do without.
+- Its price: a debugger in Worker code shows no frame of the test below it, and where code was
+  suspended coverage's C tracer, which keeps one stack a thread, needs `concurrency = greenlet`.
 
 This module and its neighbours (`handles.py`, `tasks.py`, `refusals.py`, `adaptations.py`,
 `unawaited.py`, `immortal.py`, and `outer.py` for the caller's loop) are the only ones that know
@@ -53,18 +53,17 @@ from contextvars import Context, copy_context
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple, Unpack, cast
 
-import greenlet
-
 from emulator import adaptations, immortal, unawaited
 from emulator.clock import MICROSECONDS, Clock
 from emulator.foreign import is_foreign, unwatch_time_outs, watch_time_outs
 from emulator.handles import Handle, Timer
 from emulator.refusals import Refusals
 from emulator.scope import KERNEL, SCOPE, Scope
+from emulator.stacks import NoStack, Stacks
 from emulator.tasks import Future, Task, make_task, start
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable
     from concurrent.futures import Executor
 
     from emulator.gate import InputGate
@@ -74,7 +73,6 @@ __all__ = ["Future", "Handle", "PowerCut", "SimLoop", "Task", "Timer"]
 
 _T = TypeVar("_T")
 _Ts = TypeVarTuple("_Ts")
-_CUT = object()
 _CREATED = inspect.CORO_CREATED
 # Fewer cancelled timers than this are not worth a rebuild of the heap.
 _COMPACT_FROM = 64
@@ -103,8 +101,9 @@ class SimLoop(Refusals):
         self.numbers = itertools.count(1)
         self.running_scope: Scope | None = None
         self.draining = False
-        # Set where a plan may cut power inside synchronous code.
-        self.synchronous_cuts = False
+        # Whether synchronous code can be suspended, and frozen by a power cut.
+        self.suspends = True
+        self.stacks = Stacks(self)
         # Real work that holds the clock still: outbound requests that are really sent.
         self.in_flight = 0
         self._anyio_adapted = False
@@ -375,7 +374,7 @@ class SimLoop(Refusals):
 
         Above 0 the loop is idle, at 0 more is ready, and at -1 `watch` asked to stop.
         """
-        run = self._run_in_greenlets if self.synchronous_cuts else self._run_ready
+        run = self._run_on_stacks if self.suspends else self._run_ready
         return run(budget) if self.draining else self.enter(run, budget)
 
     def call_inside(self, function: Callable[..., _T], *args: Any) -> _T:
@@ -425,7 +424,7 @@ class SimLoop(Refusals):
     bottom = enter.__code__
 
     def _run_ready(self, budget: int) -> int:
-        ready, steps = self._ready, self._steps
+        ready, steps, stacks = self._ready, self._steps, self.stacks
         handle: Any = None
         try:
             while True:
@@ -462,6 +461,9 @@ class SimLoop(Refusals):
                         handle._context.run(handle._callback, *handle._args)
                     except BaseException as error:
                         self._callback_failed(handle, error)
+                    if stacks.guests and stacks.is_guest:
+                        stacks.end_turn()
+                        return 0
                     budget -= 1
                     if self._aborted is not None:
                         self._raise_aborted()
@@ -581,6 +583,7 @@ class SimLoop(Refusals):
         scope.dead = True
         self._killed.append(scope)
         self.pin(scope)
+        self.stacks.freeze(scope)
         for task in (*scope.tasks, *scope.closing):
             asyncio._unregister_task(task)
             self.pin(task)
@@ -609,26 +612,11 @@ class SimLoop(Refusals):
         scope = self.running_scope
         if scope is None or not scope.dead:
             raise RuntimeError("only the running code of a killed scope can be cut")
-        current = greenlet.getcurrent()
-        if not isinstance(current, _Run):
-            raise PowerCut
-        task = asyncio.current_task(self)
-        if task is not None:
-            asyncio._leave_task(self, task)
-        self.pin(current)
-        assert current.parent is not None
-        current.parent.switch(_CUT)
-        raise AssertionError("a greenlet whose power was cut was resumed")
+        self.stacks.cut()
+        raise PowerCut
 
-    def _run_in_greenlets(self, budget: int) -> int:
-        while True:
-            left = _Run(self._run_ready).switch(budget)
-            if left is not _CUT:
-                return cast("int", left)
-            self.running_scope = None
-            budget -= 1
-            if budget <= 0:
-                return 0
+    def _run_on_stacks(self, budget: int) -> int:
+        return self.stacks.run(self._run_ready, budget)
 
     # -- what a Worker does not have -----------------------------------------------------------
 
@@ -655,6 +643,15 @@ class SimLoop(Refusals):
     def _write_to_self(self) -> None:
         self.wake_threadsafe()
 
+    def run_until_complete(self, future: Generator[Any, None, _T] | Awaitable[_T]) -> _T:
+        """Wait without `await`, as Pyodide's loop does where it can switch stacks."""
+        awaited = asyncio.ensure_future(cast("Awaitable[_T]", future), loop=self)
+        try:
+            self.stacks.wait(awaited)
+        except NoStack:
+            raise RuntimeError("This event loop is already running") from None
+        return awaited.result()
+
     def run_forever(self) -> NoReturn:
         raise RuntimeError(
             "the simulation's loop is pumped by the emulator, it does not run itself"
@@ -674,6 +671,7 @@ class SimLoop(Refusals):
             if handle.scope is not None and handle.scope.dead:
                 self.pin(handle)  # as if its turn had come
         super().close()
+        self.stacks.close()
         self.on_close()
         self._clear_hooks()
         self._exception_handler = None
@@ -707,6 +705,8 @@ class SimLoop(Refusals):
             return False
         if isinstance(value, (FunctionType, MethodType)):
             return (value.__module__ or "").startswith("emulator.")
+        if not type(value).__module__.startswith("emulator."):
+            return False  # the user's: asking it for attributes may run code of its own
         kernel = getattr(value, "kernel", None) or getattr(value, "_kernel", value)
         return getattr(kernel, "loop", None) is self
 
@@ -725,10 +725,6 @@ class _Generator(weakref.ref[Any]):
 
     def __init__(self, agen: Any, gone: Callable[[Any], None], scope: Scope) -> None:
         super().__init__(agen, gone)  # type: ignore[call-arg]
-
-
-class _Run(greenlet.greenlet):
-    """Runs the simulation where a power cut may freeze synchronous code."""
 
 
 def _nothing(*_: object) -> None:

@@ -82,9 +82,11 @@ def not_passed(found: dict[str, str]) -> dict[str, str]:
     return {name: outcome for name, outcome in found.items() if outcome != "passed"}
 
 
-def test_there_are_six_projects() -> None:
+def test_there_are_seven_projects() -> None:
     names = [folder.name for folder in PROJECTS]
-    assert names == ["analytics", "approval", "ledger", "onboarding", "signup", "webhooks"]
+    assert names == [
+        *("analytics", "approval", "fastapi_jobs", "ledger", "onboarding", "signup", "webhooks"),
+    ]
     assert [name for name in names if name not in ("ledger", "signup")] == [
         folder.name for folder in WITH_NAIVE_VERSION
     ]

@@ -344,12 +344,8 @@ async def test_unknown_names_fail_as_in_production(
 @pytest.mark.parametrize(
     ("statement", "name"),
     [
-        ("import asgi", "asgi"),
-        ("from workers import asgi", "workers.asgi"),
-        ("import workers.wsgi", "workers.wsgi"),
-        ("from pyodide.code import run_js", "pyodide.code"),
-        ("from workers import patch_env", "workers.patch_env"),
-        ("from workers import import_from_javascript", "workers.import_from_javascript"),
+        ("import pyodide_js", "pyodide_js"),
+        ("from pyodide.console import Console", "pyodide.console"),
         ("from js import WebSocketPair", "js.WebSocketPair"),
         ("from js import fetch, EventSource", "js.EventSource"),
         ("from js import HTMLRewriter as H", "js.HTMLRewriter"),
@@ -369,7 +365,6 @@ async def test_names_that_only_production_has_say_so(
     [
         ("js.EventSource", "workers-emulator does not provide `js.EventSource` yet"),
         ("js.globalThis.EventSource", "workers-emulator does not provide `js.EventSource` yet"),
-        ("workers.patch_env", "workers-emulator does not provide `workers.patch_env` yet"),
         ("js.Missing", "Missing"),
         ("js.null", "null"),
         ("workers.Missing", "module 'workers' has no attribute 'Missing'"),

@@ -136,11 +136,11 @@ async def crash(simulation: Simulation, said: Said) -> Scope:
     return scope
 
 
-def scenario(*, after: float = 1000, synchronous_cuts: bool = False) -> Said:
+def scenario(*, after: float = 1000, suspends: bool = True) -> Said:
     said: Said = []
 
     async def test(simulation: Simulation) -> None:
-        simulation.loop.synchronous_cuts = synchronous_cuts
+        simulation.loop.suspends = suspends
         await crash(simulation, said)
         gc.collect()
         await simulation.advance(after)
@@ -168,9 +168,9 @@ def test_without_a_cut_the_scenario_runs_all_these_lines() -> None:
     assert len(set(said)) > 20
 
 
-@pytest.mark.parametrize("synchronous_cuts", [False, True])
-def test_no_line_runs_after_a_power_cut(synchronous_cuts: bool) -> None:
-    assert scenario(synchronous_cuts=synchronous_cuts) == []
+@pytest.mark.parametrize("suspends", [False, True])
+def test_no_line_runs_after_a_power_cut(suspends: bool) -> None:
+    assert scenario(suspends=suspends) == []
 
 
 def test_no_line_runs_when_the_loop_is_closed_at_once() -> None:
@@ -363,7 +363,7 @@ def test_in_a_greenlet_no_line_runs_after_a_synchronous_cut() -> None:
     said: Said = []
 
     async def test(simulation: Simulation) -> None:
-        simulation.loop.synchronous_cuts = True
+        simulation.loop.suspends = True
         await cut_synchronously(simulation, said)
         gc.collect()
         await simulation.advance(100)
@@ -382,7 +382,7 @@ def test_in_a_greenlet_no_line_runs_at_interpreter_exit() -> None:
         "    def append(self, text):\n"
         "        print(text, flush=True)\n"
         "simulation = Simulation()\n"
-        "simulation.loop.synchronous_cuts = True\n"
+        "simulation.loop.suspends = True\n"
         "asyncio.run(test_power_cut.cut_synchronously(simulation, Said()))\n"
         "print('cut', flush=True)\n"
     )
@@ -394,6 +394,7 @@ def test_without_a_greenlet_power_cut_unwinds_the_stack_and_no_await_returns() -
     said: Said = []
 
     async def test(simulation: Simulation) -> None:
+        simulation.loop.suspends = False
         await cut_synchronously(simulation, said)
         await simulation.advance(100)
         assert await simulation.call(_answer()) == "answer"
@@ -465,7 +466,7 @@ def test_only_running_code_of_a_killed_scope_can_be_cut() -> None:
 
 def test_simulations_in_greenlets_behave_as_without() -> None:
     async def test(simulation: Simulation) -> tuple[Any, float]:
-        simulation.loop.synchronous_cuts = True
+        simulation.loop.suspends = True
         variable = contextvars.ContextVar("variable", default=0)
 
         async def user() -> list[Any]:
@@ -485,8 +486,8 @@ async def _fail() -> None:
     raise ZeroDivisionError
 
 
-@pytest.mark.parametrize("synchronous_cuts", [False, True])
-def test_a_trace_function_sees_user_code_and_stays_set(synchronous_cuts: bool) -> None:
+@pytest.mark.parametrize("suspends", [False, True])
+def test_a_trace_function_sees_user_code_and_stays_set(suspends: bool) -> None:
     seen: list[str] = []
 
     def trace(frame: Any, event: str, argument: object) -> Any:
@@ -499,7 +500,7 @@ def test_a_trace_function_sees_user_code_and_stays_set(synchronous_cuts: bool) -
         seen.append("last line")
 
     async def test(simulation: Simulation) -> None:
-        simulation.loop.synchronous_cuts = synchronous_cuts
+        simulation.loop.suspends = suspends
         before = sys.gettrace()
         sys.settrace(trace)
         try:

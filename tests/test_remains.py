@@ -33,22 +33,20 @@ def cut(
     collections: Collections,
     body: Callable[[Simulation], Awaitable[Any]],
     *,
-    synchronous_cuts: bool = False,
+    suspends: bool = True,
 ) -> None:
     """Run a simulation in which power is cut, and let go of what that froze."""
-    collections.between(frozen(body, synchronous_cuts=synchronous_cuts))
+    collections.between(frozen(body, suspends=suspends))
     collections._let_go()
 
 
-def frozen(
-    body: Callable[[Simulation], Awaitable[Any]], *, synchronous_cuts: bool = False
-) -> list[object]:
+def frozen(body: Callable[[Simulation], Awaitable[Any]], *, suspends: bool = True) -> list[object]:
     """Run a simulation in which power is cut; returns what that froze."""
     pinned: list[object] = []
 
     async def test(simulation: Simulation) -> None:
         nonlocal pinned
-        simulation.loop.synchronous_cuts = synchronous_cuts
+        simulation.loop.suspends = suspends
         await body(simulation)
         pinned = simulation.loop.pinned
 
@@ -67,8 +65,8 @@ async def killed(simulation: Simulation, coroutine: Any) -> None:
 # -- no line runs ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("synchronous_cuts", [False, True])
-def test_no_line_of_a_whole_handler_runs(synchronous_cuts: bool) -> None:
+@pytest.mark.parametrize("suspends", [False, True])
+def test_no_line_of_a_whole_handler_runs(suspends: bool) -> None:
     said: Said = []
 
     async def body(simulation: Simulation) -> None:
@@ -76,7 +74,7 @@ def test_no_line_of_a_whole_handler_runs(synchronous_cuts: bool) -> None:
         await simulation.advance(1000)
 
     with Collections() as collections:
-        cut(collections, body, synchronous_cuts=synchronous_cuts)
+        cut(collections, body, suspends=suspends)
         gc.collect()
     gc.collect()
     assert said == []
@@ -86,7 +84,7 @@ def test_no_line_of_a_frozen_greenlet_runs() -> None:
     said: Said = []
 
     async def body(simulation: Simulation) -> None:
-        simulation.loop.synchronous_cuts = True
+        simulation.loop.suspends = True
         await cut_synchronously(simulation, said)
 
     with Collections() as collections:

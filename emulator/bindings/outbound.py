@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from emulator.bindings.sent import SentRequest
     from emulator.invocation import Invocation
     from emulator.kernel import Kernel
+    from emulator.loop import SimLoop
 
 
 # What a network, or a service behind it, may do to a request; `OutboundDenied` is an OSError.
@@ -50,6 +51,11 @@ class Outbound:
         self.sent: list[SentRequest] = []
         kernel.loop.on_socket = self._refuse_socket
         own_clients.watch(self)
+
+    @property
+    def loop(self) -> SimLoop:
+        """The loop of the simulation."""
+        return self._kernel.loop
 
     @property
     def allows(self) -> bool:
@@ -203,8 +209,9 @@ class Outbound:
         if own_clients.note_refusal():
             return ConnectionError(f"no connection to {target}")
         text = (
-            f"a connection to {target} was attempted from Worker code. Outbound requests are "
-            "mocked at httpx or sent with `fetch`; sockets are not available in the simulation"
+            f"a connection to {target} was attempted from Worker code, and sockets are not "
+            "available in the simulation. Send requests with `fetch`, httpx, requests or aiohttp, "
+            "which can be mocked"
         )
         scope: Any = self._kernel.loop.running_scope
         if hasattr(scope, "find"):

@@ -63,10 +63,6 @@ class SitePattern(NamedTuple):
     whole: bool
     actions: tuple[Action, ...]
 
-    def may_be(self, kind: str) -> bool:
-        """Whether a site of this kind may be meant."""
-        return self.whole or self.text.partition(".")[0] == kind
-
     def matches(self, site: str) -> bool:
         """Whether the site of this name (as `site_name` makes it) is meant."""
         if self.regex is None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from emulator.errors import PlanError
 from emulator.faults.grammar import SCHEDULE, SitePattern
@@ -72,11 +72,6 @@ class Unfired:
 _Met = tuple[str, int, bool, bool, "Collection[str] | None", int]
 
 
-# Requests of synchronous clients end in no await in which their code could be frozen.
-_SYNCHRONOUS: Final = ("fetch", "storage")
-_CRASHES: Final = ("crash_before", "crash_after")
-
-
 class _Planned:
     """A fault of the plan, and whether it fired."""
 
@@ -113,8 +108,6 @@ class Faults:
         self._fired: list[Fault] = []
         self._striking: dict[str, tuple[tuple[_Planned, Action], ...]] = {}
         self._seed: int | None = None
-        # Told whenever the plan has changed.
-        self.on_planned: Callable[[], object] = _nothing
         self._take(read_plan(plan))
         self._initial = self.plan
 
@@ -135,14 +128,12 @@ class Faults:
         self._planned += [_Planned(fault, self._counts.get(fault.site, 0)) for fault in read]
         self._seed = seeds[0] if seeds else None
         self._striking.clear()
-        self.on_planned()
 
     def clear(self) -> None:
         """Take every fault out of the plan; what was met and what fired stays."""
         self._planned.clear()
         self._striking.clear()
         self._seed = None
-        self.on_planned()
 
     def reset(self) -> None:
         """Go back to the plan the emulator was made with, with nothing met and nothing fired."""
@@ -176,15 +167,6 @@ class Faults:
         return f"<Faults: {plan}; {len(self._fired)} fired>"
 
     # What the emulator's parts call.
-
-    @property
-    def may_cut_calls(self) -> bool:
-        """Whether a planned crash may strike inside a synchronous call of the Worker's code."""
-        return any(
-            planned.fault.action in _CRASHES and planned.pattern.may_be(kind)
-            for planned in self._planned
-            for kind in _SYNCHRONOUS
-        )
 
     def meet(
         self,
@@ -355,10 +337,6 @@ def _possible(
         if available is None or action.name in available
     }
     return MappingProxyType(actions)
-
-
-def _nothing() -> None:
-    """Nobody asked to be told."""
 
 
 def _times(count: int) -> str:

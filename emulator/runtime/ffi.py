@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import array
-from typing import TYPE_CHECKING, Any, NoReturn
+import sys
+from typing import TYPE_CHECKING, Any
 
 from emulator.runtime import proxies
+from emulator.runtime.not_yet import is_import
 from emulator.runtime.profile import generation
 from emulator.runtime.proxies import JsProxy, double_proxy, make, wrap
 from emulator.runtime.pyproxy import JsBigInt, JsNull, PyProxy, call_value, iterate, jsnull, unwrap
+from emulator.runtime.run_sync import can_run_sync, run_sync
 from emulator.values import (
     VIEW_KINDS,
     ArrayBuffer,
@@ -45,7 +48,6 @@ __all__ = [
     "create_once_callable",
     "create_proxy",
     "destroy_proxies",
-    "run_sync",
     "to_js",
 ]
 
@@ -278,21 +280,18 @@ def destroy_proxies(pyproxies: Any, /) -> None:
             proxy.destroyed = True
 
 
-def run_sync(awaitable: Any, /) -> NoReturn:
-    """Refuse: waiting without `await` is not available yet."""
-    if hasattr(awaitable, "close"):
-        awaitable.close()
-    raise NotImplementedError(
-        "run_sync is not in the emulator yet: make the function async and await instead"
-    )
-
-
 # Names → the first generation that has them.
 _SINCE: dict[str, tuple[int, Any]] = {
     "jsnull": (28, jsnull),
     "JsNull": (28, JsNull),
     "JsBigInt": (314, JsBigInt),
+    "run_sync": (28, run_sync),
+    "can_run_sync": (28, can_run_sync),
 }
+_WITHOUT_SWITCHING = (
+    "The runtime that a compatibility date before 2025-09-29 gives cannot wait without `await`: "
+    "make the function async, or use a newer date or the flag python_workers_20250116."
+)
 
 
 def lookup_name(name: str) -> Any:
@@ -301,11 +300,25 @@ def lookup_name(name: str) -> Any:
     if since and generation() >= since:
         return value
     if since:
-        raise AttributeError(f"module 'pyodide.ffi' has no attribute {name!r}")
+        raise _too_new(name, imported=is_import(sys._getframe(1)))
     raise AttributeError(
         f"module 'pyodide.ffi' has no attribute {name!r} in the emulator; it has: "
         + ", ".join(__all__)
     )
+
+
+def _too_new(name: str, *, imported: bool) -> ImportError | AttributeError:
+    """Return an older runtime's error for a name that it lacks."""
+    error: ImportError | AttributeError
+    if imported:
+        file = f"/lib/python{'312' if generation() == 26 else '313'}.zip/pyodide/ffi/__init__.py"
+        text = f"cannot import name {name!r} from 'pyodide.ffi' ({file})"
+        error = ImportError(text, name="pyodide.ffi")
+    else:
+        error = AttributeError(f"module 'pyodide.ffi' has no attribute {name!r}")
+    if "run_sync" in name:
+        error.add_note(_WITHOUT_SWITCHING)
+    return error
 
 
 __getattr__ = lookup_name

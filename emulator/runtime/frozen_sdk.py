@@ -28,6 +28,7 @@ from emulator.runtime.workers import (
     WorkflowEntrypoint,
     fetch,
     handler,
+    import_from_javascript,
     python_from_rpc,
     python_to_rpc,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "_WorkflowInstanceWrapper",
     "fetch",
     "handler",
+    "import_from_javascript",
     "python_from_rpc",
     "python_to_rpc",
 ]

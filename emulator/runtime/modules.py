@@ -8,30 +8,50 @@ of `workers`, Pyodide's version) is looked up at each access, since Workers shar
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from emulator.runtime.not_yet import not_yet
-from emulator.runtime.profile import generation, is_modern
+from emulator.runtime.profile import flags, generation, is_modern
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # The module of ours behind each.
 _SOURCES: dict[str, str] = {
+    "asgi": "emulator.runtime.asgi",
     "workers": "emulator.runtime.workers",
     "workers._workers": "emulator.runtime.frozen_sdk",
     "workers.entrypoints": "emulator.runtime.sdk.entrypoints",
+    "workers.gateway": "emulator.runtime.sdk.gateway",
     "workers.rpc": "emulator.runtime.rpc",
+    "workers.utils": "emulator.runtime.sdk.utils",
     "workers.workflows": "emulator.runtime.sdk.workflow_errors",
+    "workers.wsgi": "emulator.runtime.sdk.wsgi",
+    "cloudflare.workers": "emulator.runtime.workers",
     "js": "emulator.runtime.js",
+    "pyodide.code": "emulator.runtime.code",
     "pyodide.ffi": "emulator.runtime.ffi",
     "pyodide.http": "emulator.runtime.sdk.http",
+    "pyodide.webloop": "emulator.runtime.webloop",
 }
-_PACKAGES = frozenset({"workers", "pyodide"})
+_PACKAGES = frozenset({"workers", "pyodide", "_pyodide", "cloudflare"})
 # All below these names is the emulator's, or nobody's: installed ones cannot work here.
-_SERVED = frozenset({"workers", "js", "pyodide", "_pyodide", "asgi"})
+_SERVED = frozenset(
+    {
+        *("workers", "js", "pyodide", "_pyodide", "asgi", "pyodide_js"),
+        *("_cloudflare_compat_flags", "_pyodide_entrypoint_helper"),
+    }
+)
+# Where the SDK was at first; it shares the name with Cloudflare's REST client.
+_FIRST_HOME = "cloudflare.workers"
+# Packages without a name that user code is known to use.
+_EMPTY = {
+    "_pyodide": "Pyodide's inside, which is not the emulator's.",
+    "cloudflare": "The package in which the SDK was before 2025.",
+}
 # Modules of the SDK from PyPI only, and of the one frozen in the runtime (python-api.md 1).
 _EXTERNAL = frozenset(
     {
@@ -43,23 +63,24 @@ _FROZEN = frozenset({"workers._workers"})
 # Pyodide's version by generation (python-api.md 2.4).
 _PYODIDE = {26: "0.26.0a2", 28: "0.28.2", 314: "314.0.6"}
 # In production, but not in the emulator yet.
-_NOT_YET = frozenset(
-    {
-        "_pyodide",
-        "asgi",
-        "workers.asgi",
-        "workers.wsgi",
-        "workers.gateway",
-        "workers.utils",
-        "pyodide.code",
-        "pyodide.webloop",
-    }
-)
+_NOT_YET = frozenset({"_pyodide_entrypoint_helper", "pyodide.console", "pyodide_js"})
 
 
 def is_served(name: str) -> bool:
     """Whether the emulator answers for an import of `name`."""
     return name.partition(".")[0] in _SERVED
+
+
+def is_first_home(name: str) -> bool:
+    """Whether `name` is where older runtimes have the SDK too, for a Worker with such a one."""
+    return name in ("cloudflare", _FIRST_HOME) and generation() == 26
+
+
+def hidden_from(enabled: frozenset[str]) -> tuple[str, ...]:
+    """Return the modules that Workers with other flags import, and one with these must not see."""
+    modern = "enable_python_external_sdk" in enabled
+    hidden = sorted(_FROZEN if modern else _EXTERNAL)
+    return (*hidden, _FIRST_HOME) if "python_workers_20250116" in enabled else tuple(hidden)
 
 
 def build(name: str) -> ModuleType:
@@ -70,6 +91,12 @@ def build(name: str) -> ModuleType:
         raise not_yet(name, imported=True)
     if name == "pyodide":
         return _pyodide()
+    if name == "workers.asgi":
+        return import_module("asgi")  # one module with two names
+    if name == "_cloudflare_compat_flags":
+        return _compat_flags()
+    if name in _EMPTY:
+        return ModuleType(name, _EMPTY[name])
     source = _SOURCES.get(name)
     if source is None:
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -91,7 +118,7 @@ def is_package(name: str) -> bool:
 
 
 def _mirror(name: str, source: ModuleType) -> ModuleType:
-    module = ModuleType(name, source.__doc__)
+    module = _Shared(name, source.__doc__)
     lookup: Callable[[str], Any] | None = getattr(source, "__getattr__", None)
     names = getattr(source, "__all__", None)
     if names is None:
@@ -104,11 +131,37 @@ def _mirror(name: str, source: ModuleType) -> ModuleType:
     return module
 
 
+class _Shared(ModuleType):
+    """A module for Workers of either SDK, so that it must not keep the submodules one imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, ModuleType) and hasattr(self, "__getattr__")):
+            super().__setattr__(name, value)
+
+
+def submodule(name: str) -> ModuleType | None:
+    """Return a module that was imported, if the running Worker's SDK has it."""
+    missing = name in (_FROZEN if is_modern() else _EXTERNAL)
+    return None if missing else sys.modules.get(name)
+
+
 def _pyodide() -> ModuleType:
     module = ModuleType("pyodide", "Pyodide, as far as Worker code can tell.")
     module.__dict__["IN_PYODIDE"] = True
     module.__dict__["__getattr__"] = _of_pyodide
     return module
+
+
+def _compat_flags() -> ModuleType:
+    module = ModuleType("_cloudflare_compat_flags", "The Worker's compatibility flags.")
+    module.__dict__["__getattr__"] = _compat_flag
+    return module
+
+
+def _compat_flag(name: str) -> bool:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return name in flags()
 
 
 def _of_pyodide(name: str) -> Any:

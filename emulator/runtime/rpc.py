@@ -8,6 +8,7 @@ called, not when its coroutine is awaited, and that is when a wrong argument rai
 from __future__ import annotations
 
 import inspect
+from contextvars import ContextVar
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -255,6 +256,10 @@ class _WorkflowBindingWrapper(_BindingWrapper):
         return self._start("createBatch", convert, args, kwargs)
 
 
+# What `workers.patch_env` puts before the Worker's bindings.
+PATCHES: Final[ContextVar[dict[str, Any]]] = ContextVar("emulator.patched_env", default={})  # noqa: B039
+
+
 class _Env(HostObject):
     """The bindings of whatever Worker runs when they are read."""
 
@@ -262,6 +267,9 @@ class _Env(HostObject):
 
     def js_lookup(self, name: str) -> Any:
         host = current()
+        patches = PATCHES.get()
+        if name in patches:
+            return patches[name]
         if name in host.env:
             return host.env[name]
         error = AttributeError(name)
@@ -271,7 +279,7 @@ class _Env(HostObject):
         raise error
 
     def js_keys(self) -> list[str]:
-        return list(current().env)
+        return list({**current().env, **PATCHES.get()})
 
 
 def raw_env() -> Any:

@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import Any, Final
 
 from emulator.runtime.context import wait_until_current
-from emulator.runtime.not_yet import is_import, not_yet
+from emulator.runtime.javascript import import_from_javascript, patch_env
+from emulator.runtime.modules import submodule
+from emulator.runtime.not_yet import is_import
 from emulator.runtime.profile import generation, is_modern
 from emulator.runtime.rpc import _EnvWrapper, python_from_rpc, python_to_rpc, raw_env
 from emulator.runtime.sdk import (
@@ -37,8 +39,6 @@ Body = JSBody = Context = FetchKwargs = Headers = RequestInitCfProperties = Any
 
 waitUntil = wait_until_current
 
-# In the SDK, but not in the emulator yet.
-_NOT_YET: Final = frozenset({"import_from_javascript", "patch_env"})
 # Not in the frozen SDK; the modules among them are `modules.py`'s.
 _EXTERNAL: Final = frozenset({"asgi", "gateway", "patch_env", "rpc", "utils", "wait_until", "wsgi"})
 _SITE_PACKAGES: Final = {26: "/lib/python3.12/site-packages", 28: "/lib/python3.13/site-packages"}
@@ -67,6 +67,7 @@ __all__ = [
     "env",  # noqa: F822  `__getattr__` has it
     "fetch",
     "handler",
+    "import_from_javascript",
     "python_from_rpc",
     "python_to_rpc",
     "waitUntil",
@@ -78,7 +79,7 @@ def __getattr__(name: str) -> Any:
     if name == "env":
         return _EnvWrapper(raw_env()) if is_modern() else raw_env()
     if name == "__all__":
-        return [*__all__, "wait_until"] if is_modern() else list(__all__)
+        return [*__all__, "patch_env", "wait_until"] if is_modern() else list(__all__)
     imported = is_import(sys._getframe(1))
     if name in _EXTERNAL and not is_modern():
         raise _not_frozen(name, imported=imported)
@@ -86,8 +87,11 @@ def __getattr__(name: str) -> Any:
         return wait_until_current
     if name == "workflows" and not imported:
         return import_module("workers.workflows")  # the SDK has imported it itself
-    if name in _NOT_YET:
-        raise not_yet(f"workers.{name}", imported=imported)
+    if name == "patch_env":
+        return patch_env
+    found = submodule(f"workers.{name}")
+    if found is not None:
+        return found
     raise AttributeError(f"module 'workers' has no attribute {name!r}")
 
 

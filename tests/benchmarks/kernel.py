@@ -108,7 +108,7 @@ async def calls(count: int) -> float:
 
 async def calls_in_greenlets(count: int) -> float:
     with Simulation() as simulation:
-        simulation.loop.synchronous_cuts = True
+        simulation.loop.suspends = True
         return await _calls(simulation, count)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import array
-import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -226,11 +225,6 @@ def test_a_once_callable_is_called_once() -> None:
         assert once(1) == 2
         with pytest.raises(JsException, match="OnceProxy can only be called once"):
             once(1)
-
-
-def test_run_sync_refuses_and_closes_the_coroutine() -> None:
-    with pytest.raises(NotImplementedError, match="run_sync is not in the emulator yet"):
-        ffi.run_sync(asyncio.sleep(0))
 
 
 def test_python_objects_come_back_as_they_are() -> None:
