@@ -113,6 +113,7 @@ class Platform:
         self.services = Services(self.kernel, settings.workers)
         self.caches = self.kernel.caches = Caches(self.kernel)
         self.assets = Assets(self.kernel, deployment)
+        self.services.before = self.assets.before
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,

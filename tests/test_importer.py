@@ -350,7 +350,7 @@ async def test_unknown_names_fail_as_in_production(
         ("from pyodide.code import run_js", "pyodide.code"),
         ("from workers import patch_env", "workers.patch_env"),
         ("from workers import import_from_javascript", "workers.import_from_javascript"),
-        ("from js import WebSocketPair", "js.WebSocketPair"),
+        ("from js import Atomics", "js.Atomics"),
         ("from js import fetch, EventSource", "js.EventSource"),
         ("from js import HTMLRewriter as H", "js.HTMLRewriter"),
     ],
