@@ -215,6 +215,7 @@ class Platform:
         """Load the code of every Worker again."""
         for worker in self.workers.values():
             worker.reload()
+            worker.asset_problems = self.assets.reload(worker.config)
             self.workflows.interrupt(worker)
             self.objects.reload(worker)
 

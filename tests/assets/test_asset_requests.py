@@ -305,6 +305,15 @@ async def test_assets_are_there_after_everything(tmp_path: Path) -> None:
         assert await texts(emulator, "/about") == [PAGES["about.html"]]
 
 
+async def test_a_reload_reads_the_folder_again(tmp_path: Path) -> None:
+    async with running(tmp_path) as emulator:
+        folder(tmp_path, {"new.txt": "new", "about.html": "changed", "_redirects": "/a /about"})
+        assert await texts(emulator, "/new.txt") == ["worker GET http://localhost/new.txt"]
+        await emulator.reload()
+        assert await texts(emulator, "/new.txt", "/about") == ["new", "changed"]
+        assert (await emulator.fetch("/a")).headers["location"] == "/about"
+
+
 async def test_a_sweep_shares_the_folder_and_sees_when_it_changes(tmp_path: Path) -> None:
     seen = []
 
