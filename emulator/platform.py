@@ -121,6 +121,7 @@ class Platform:
         self.services = Services(self.kernel, settings.workers)
         self.caches = self.kernel.caches = Caches(self.kernel)
         self.assets = Assets(self.kernel, deployment)
+        self.services.before = self.assets.before
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
@@ -222,6 +223,7 @@ class Platform:
         """Load the code of every Worker again."""
         for worker in self.workers.values():
             worker.reload()
+            worker.asset_problems = self.assets.reload(worker.config)
             self.workflows.interrupt(worker)
             self.objects.reload(worker)
 

@@ -346,7 +346,7 @@ async def test_unknown_names_fail_as_in_production(
     [
         ("import pyodide_js", "pyodide_js"),
         ("from pyodide.console import Console", "pyodide.console"),
-        ("from js import WebSocketPair", "js.WebSocketPair"),
+        ("from js import Atomics", "js.Atomics"),
         ("from js import fetch, EventSource", "js.EventSource"),
         ("from js import HTMLRewriter as H", "js.HTMLRewriter"),
     ],

@@ -2,8 +2,8 @@
 
 Theory of operation. A mode is a list of steps for a path, in order: to serve a file, or to
 redirect to another path because of a file. The first step that can be taken is. A redirect can be
-taken where its file exists, nothing is at the path it leads to, and that path would then serve this
-very file: so no redirect leads to another one, or to something else.
+taken where its file exists, nothing is at the path it leads to, and the steps of that path serve
+this very file before any other: so redirects end, and never at something else.
 
 The lists are facts of Cloudflare's asset Worker (workers-sdk, packages/workers-shared).
 """

@@ -47,6 +47,13 @@ class Assets:
             if worker.assets is not None
         }
 
+    def reload(self, config: WorkerConfig) -> tuple[str, ...]:
+        """Read the folder of a Worker's assets again; returns what is wrong with them."""
+        if config.assets is None:
+            return ()
+        site = self.sites[config.name] = Site(config.assets, Files(config.assets.directory))
+        return site.problems
+
     # -- before the Worker -----------------------------------------------------------------------
 
     def before(self, worker: str, request: WebRequest) -> tuple[WebResponse, str] | None:

@@ -40,6 +40,8 @@ _UNDERSTOOD: Final = frozenset(
     (*(200, 203, 204, 300, 301, 302, 303, 307, 308), *(404, 405, 410, 414, 501))
 )
 _BY_DEFAULT: Final = frozenset((200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501))
+# Its 24 hours of milliseconds, which it takes for seconds.
+_IMMUTABLE: Final = 86_400_000 * _SECOND
 _HOP_BY_HOP: Final = frozenset(
     {
         *("connection", "keep-alive", "proxy-authenticate", "proxy-authorization"),
@@ -70,7 +72,7 @@ def judge(
         if not strict:
             kept = _replaced(kept, "cache-control", control.strip().lower())
     told = _directives(control)
-    refusal = _refusal(kept, told, asked, size)
+    refusal = _refusal(kept, told, asked, size, strict=strict)
     if refusal:
         return Verdict(refusal=refusal)
     lifetime = _lifetime(status, kept, told, now) if strict else _semantics(status, kept, told, now)
@@ -81,12 +83,15 @@ def judge(
     return Verdict(kept, lifetime)
 
 
-def _refusal(headers: Pairs, told: Mapping[str, str], asked: Pairs, size: int) -> str:
+def _refusal(
+    headers: Pairs, told: Mapping[str, str], asked: Pairs, size: int, *, strict: bool
+) -> str:
     if size > _LARGEST:
         return "413 Payload Too Large"
     if any(name == "set-cookie" for name, _ in headers):  # rule 2
         return "Set-Cookie"
-    for directive in ("no-store", "private", "no-cache"):  # rule 3
+    # The simulator keeps what must be validated for as long as it may be stale.
+    for directive in ("no-store", "private", *(("no-cache",) if strict else ())):  # rule 3
         if directive in told:
             return f"Cache-Control: {directive}"
     if any(name == "authorization" for name, _ in asked):  # rule 4
@@ -107,28 +112,42 @@ def _lifetime(status: int, headers: Pairs, told: Mapping[str, str], now: int) ->
 
 
 def _semantics(status: int, headers: Pairs, told: Mapping[str, str], now: int) -> int:
-    """Rule 5 as http-cache-semantics has it."""
+    """Rule 5 as http-cache-semantics has it: what is stale may stay for a while."""
     seconds = _told_lifetime(told)
-    expires = _joined(headers, "expires")
-    is_told = seconds is not None or expires or "public" in told
+    is_told = seconds is not None or _joined(headers, "expires") or "public" in told
     if status not in _UNDERSTOOD or not (is_told or status in _BY_DEFAULT):
         return 0
-    if "proxy-revalidate" in told:
+    if not told and "no-cache" in _joined(headers, "pragma"):
+        return 0
+    fresh = _freshness(seconds, headers, told, now) - _seconds(_joined(headers, "age"))
+    stale = (_seconds(told.get(f"stale-{why}", "")) for why in ("if-error", "while-revalidate"))
+    return fresh + max(stale)
+
+
+def _freshness(seconds: int | None, headers: Pairs, told: Mapping[str, str], now: int) -> int:
+    if "no-cache" in told or "proxy-revalidate" in told:
         return 0
     if seconds is not None:
         return seconds * _SECOND
-    least = 86_400 * _SECOND if "immutable" in told else 0
+    least = _IMMUTABLE if "immutable" in told else 0
     date = _moment(_joined(headers, "date"), now)
+    expires = _joined(headers, "expires")
     if expires:
-        return max(least, _moment(expires, 0) - date)
+        until = _moment(expires, 0)
+        return max(least, until - date) if until >= date else 0
     modified = _moment(_joined(headers, "last-modified"), date)
     return max(least, (date - modified) // 10)
+
+
+def _seconds(text: str) -> int:
+    found = re.match(r"\d+", text)
+    return int(found[0]) * _SECOND if found else 0
 
 
 def _told_lifetime(told: Mapping[str, str]) -> int | None:
     for directive in ("s-maxage", "max-age"):
         if directive in told:
-            found = re.match(r"\d+", told[directive])
+            found = re.match(r"-?\d+", told[directive])
             return int(found[0]) if found else 0
     return None
 

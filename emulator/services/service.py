@@ -11,13 +11,20 @@ from emulator.services.entrypoint import DEFAULT, entrypoint_class, named
 from emulator.services.target import ServiceTarget, site_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from emulator.entrypoints import Script
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
+    from emulator.runtime.host import WebRequest, WebResponse
     from emulator.values import HostObject
     from emulator.worker_config import Service, WorkerConfig
+
+    Before = Callable[[str, WebRequest], tuple[WebResponse, str] | None]
+
+
+def _nothing(worker: str, request: WebRequest) -> None:
+    """Leave every request to the Worker."""
 
 
 class Services:
@@ -29,6 +36,8 @@ class Services:
         self._workers: dict[str, Worker] = {}
         self._sites: dict[tuple[str, str], str] = {}
         self._targets: WeakSet[ServiceTarget] = WeakSet()
+        # What answers before a Worker's default entrypoint: its assets.
+        self.before: Before = _nothing
 
     def bindings(self, config: WorkerConfig) -> dict[str, HostObject]:
         """The services of a Worker, as far as their Workers are here."""
@@ -39,7 +48,8 @@ class Services:
 
     def _stub(self, one: Service) -> HostObject:
         entrypoint = None if one.entrypoint == DEFAULT else one.entrypoint
-        return Fetcher(ServiceTarget(self, one.binding, one.service, entrypoint, one.props))
+        target = ServiceTarget(self, one.binding, one.service, entrypoint, one.props, routed=True)
+        return Fetcher(target)
 
     def hold(self, target: ServiceTarget) -> None:
         """Note a target, which user code may keep for ever."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from emulator.invocation import Invocation
     from emulator.isolate import Worker
-    from emulator.runtime.host import WebRequest
+    from emulator.runtime.host import WebRequest, WebResponse
     from emulator.services.service import Services
 
     Work = Callable[[ServiceEvent], Coroutine[Any, Any, Any]]
@@ -38,15 +38,18 @@ class ServiceTarget:
         service: str,
         entrypoint: str | None,
         props: Mapping[str, Any],
+        *,
+        routed: bool = False,
     ) -> None:
         self._services: Services | None = services
         self._place = binding, service, entrypoint
         self._props = props
+        self._routed = routed and entrypoint is None
         services.hold(self)
 
     def with_props(self, props: Mapping[str, Any]) -> ServiceTarget:
         """The same entrypoint with other props."""
-        return ServiceTarget(self._known, *self._place, props)
+        return ServiceTarget(self._known, *self._place, props, routed=self._routed)
 
     def disconnect(self) -> None:
         """Let go of the emulator, which is closed."""
@@ -69,16 +72,25 @@ class ServiceTarget:
     def fetch(self, caller: Invocation, request: WebRequest) -> asyncio.Future[Any]:
         """Send a request to the entrypoint."""
         url = {"url": request.url}
-        return self._send(caller, "fetch", url, lambda event: event.run_fetch(request))
+        return self._send(caller, "fetch", url, lambda event: event.run_fetch(request), request)
 
     def _send(
-        self, caller: Invocation, method: str, facts: dict[str, str], work: Work
+        self,
+        caller: Invocation,
+        method: str,
+        facts: dict[str, str],
+        work: Work,
+        request: WebRequest | None = None,
     ) -> asyncio.Future[Any]:
         services, (binding, service, entrypoint) = self._known, self._place
         in_request = caller.is_test or (caller.in_request and not caller.main_done)
         repeats = caller.repeats
 
-        def perform(_: object) -> calls.Later:
+        def perform(_: object) -> Any:
+            if request is not None and self._routed:
+                served = services.before(service, request)
+                if served is not None:
+                    return self._asset(caller, request, *served)
             event = self._event(services.worker(service), entrypoint, method)
             event.props, event.caller = self._props, caller
             event.in_request, event.retried = in_request, repeats
@@ -92,6 +104,21 @@ class ServiceTarget:
 
         site = "" if caller.is_test else services.site(binding, method)
         return calls.call(caller, perform, site=site, lost=disconnected)
+
+    def _asset(
+        self, caller: Invocation, request: WebRequest, response: WebResponse, file: str
+    ) -> WebResponse:
+        """The answer of the Worker's assets, which is no event of the Worker's."""
+        facts = {"asset": file} if file else {}
+        self._known.kernel.record(
+            "assets",
+            f"assets {self._place[0]}",
+            url=request.url,
+            status=response.status,
+            by=caller.subject,
+            **facts,
+        )
+        return response
 
     def _event(self, worker: Worker, entrypoint: str | None, method: str) -> ServiceEvent:
         try:

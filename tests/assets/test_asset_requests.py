@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from assets_bench import PAGES, Default, running
+from assets_bench import PAGES, Default, folder, running
 from workers import Response, WorkerEntrypoint
 
 from emulator import Emulator, WorkerCrashed, sweep
@@ -238,6 +238,25 @@ async def test_redirects_without_an_end_are_given_up(tmp_path: Path) -> None:
         assert await texts(emulator, "/x") == ["Too many redirects."]
 
 
+async def test_assets_come_first_for_other_workers_too(tmp_path: Path) -> None:
+    """The router is in front of the default entrypoint, whoever asks."""
+
+    class Worker(WorkerEntrypoint):
+        async def fetch(self, request: Any) -> Any:
+            answer = await self.env.SITE.fetch("https://any.example/about")
+            missing = await self.env.SITE.fetch("https://any.example/nothing")
+            return Response.json([answer.status, await answer.text(), missing.status])
+
+    site = {"name": "site", "assets": {"directory": str(folder(tmp_path, PAGES))}}
+    worker = {"main": Worker, "services": [{"binding": "SITE", "service": "site"}]}
+    async with Emulator([worker, site]) as emulator:
+        response = await emulator.fetch("/")
+        assert response.json() == [200, PAGES["about.html"], 404]
+        asked = [event for event in emulator.trace if event.kind == "assets"]
+        assert [event.subject for event in asked] == ["assets SITE", "assets SITE"]
+        assert emulator.findings.unexpected() == []
+
+
 # Faults.
 
 
@@ -284,6 +303,15 @@ async def test_assets_are_there_after_everything(tmp_path: Path) -> None:
         await emulator.restart()
         await emulator.reset()
         assert await texts(emulator, "/about") == [PAGES["about.html"]]
+
+
+async def test_a_reload_reads_the_folder_again(tmp_path: Path) -> None:
+    async with running(tmp_path) as emulator:
+        folder(tmp_path, {"new.txt": "new", "about.html": "changed", "_redirects": "/a /about"})
+        assert await texts(emulator, "/new.txt") == ["worker GET http://localhost/new.txt"]
+        await emulator.reload()
+        assert await texts(emulator, "/new.txt", "/about") == ["new", "changed"]
+        assert (await emulator.fetch("/a")).headers["location"] == "/about"
 
 
 async def test_a_sweep_shares_the_folder_and_sees_when_it_changes(tmp_path: Path) -> None:

@@ -22,6 +22,27 @@ def lifetime(status: int = 200, *, strict: bool = True, asked: Any = (), **heade
     return verdict.refusal or verdict.lifetime / SECOND
 
 
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Cache_Control": "max-age=9", "Age": "3"}, 6),
+        ({"Cache_Control": "max-age=9, stale-while-revalidate=30"}, 39),
+        ({"Cache_Control": "max-age=9, stale-if-error=20", "Age": "3"}, 26),
+        ({"Cache_Control": "no-cache, stale-if-error=20"}, 20),
+        ({"Cache_Control": "max-age=0, stale-if-error=20, stale-while-revalidate=5"}, 20),
+        ({"Cache_Control": "max-age=-1, stale-if-error=20"}, 19),
+        ({"Cache_Control": "no-cache"}, "it would have expired"),
+        ({"Expires": http_date(NOW + SECOND), "Pragma": "no-cache"}, "it would have expired"),
+        ({"Expires": "0", "Cache_Control": "immutable"}, "it would have expired"),
+    ],
+)
+def test_the_simulator_keeps_what_is_stale_for_a_while(
+    headers: dict[str, str], expected: object
+) -> None:
+    """http-cache-semantics; compared with it over 5,000 random responses."""
+    assert lifetime(strict=False, **headers) == expected
+
+
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize(
     ("headers", "expected"),
@@ -39,7 +60,6 @@ def lifetime(status: int = 200, *, strict: bool = True, asked: Any = (), **heade
         ({"Expires": http_date(NOW - SECOND)}, "it would have expired"),
         ({"Cache_Control": "private, max-age=9"}, "Cache-Control: private"),
         ({"Cache_Control": "max-age=9, no-store"}, "Cache-Control: no-store"),
-        ({"Cache_Control": "no-cache"}, "Cache-Control: no-cache"),
         ({"Cache_Control": "max-age=9", "Set_Cookie": "a=b"}, "Set-Cookie"),
         ({"Cache_Control": "private=Set-Cookie, max-age=9", "Set_Cookie": "a=b"}, 9),
         ({"Cache_Control": 'max-age=9, private="set-cookie"', "Set_Cookie": "a=b"}, 9),
@@ -48,6 +68,10 @@ def lifetime(status: int = 200, *, strict: bool = True, asked: Any = (), **heade
 def test_headers_say_how_long(headers: dict[str, str], expected: object, strict: bool) -> None:
     """Rules 1 to 6; the cases are those of miniflare's tests, and more."""
     assert lifetime(strict=strict, **headers) == expected
+
+
+def test_what_must_be_validated_is_not_stored_in_production() -> None:
+    assert lifetime(Cache_Control="no-cache, max-age=9") == "Cache-Control: no-cache"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +99,7 @@ def test_the_simulator_guesses_from_the_last_change_and_keeps_what_never_changes
     """http-cache-semantics."""
     day_old = http_date(NOW - 86_400 * SECOND)
     assert lifetime(Last_Modified=day_old, strict=False) == 8_640
-    assert lifetime(Cache_Control="immutable", strict=False) == 86_400
+    assert lifetime(Cache_Control="immutable", strict=False) == 86_400_000
     assert lifetime(500, Cache_Control="max-age=9", strict=False) == "it would have expired"
     assert lifetime(Cache_Control="proxy-revalidate, max-age=9", strict=False) == (
         "it would have expired"
