@@ -23,6 +23,7 @@ from service_bench import (
 from workers import DurableObject, Request, Response, WorkerEntrypoint, fetch
 
 from emulator import Emulator, WorkerLoadError
+from emulator.values import JsException
 
 pytestmark = pytest.mark.asyncio
 
@@ -532,3 +533,100 @@ async def test_a_test_calls_a_service_and_meets_no_fault() -> None:
         assert response.status == 201
         assert list(emulator.faults.fired) == []
         assert (await emulator.fetch("/", worker="back")).status_code == 201
+
+
+async def test_a_test_calls_functions_that_a_service_gave_it() -> None:
+    class Default(WorkerEntrypoint):
+        def counter(self) -> Any:
+            total = 0
+
+            def add(number: int) -> int:
+                nonlocal total
+                total += number
+                return total
+
+            return add
+
+    async with Emulator([caller(lambda self: 1), callee(Default)]) as emulator:
+        add = await emulator.env.BACK.counter()
+        assert [await add(2), await add(3)] == [2, 5]
+
+
+async def test_the_rpc_errors_of_a_test_are_the_workers() -> None:
+    async with Emulator([caller(lambda self: 1), callee(Default)]) as emulator:
+        with pytest.raises(JsException, match="Method nothing does not exist"):
+            await emulator.env.BACK.nothing()
+        with pytest.raises(JsException, match="ValueError: no such thing"):
+            await emulator.env.BACK.fail()
+
+
+# -- chains ----------------------------------------------------------------------------------------
+
+
+async def test_a_stub_is_passed_on_to_another_worker() -> None:
+    class Middle(WorkerEntrypoint):
+        async def ask(self, service: Any) -> int:
+            from pyodide.ffi import to_js
+
+            return await service.count(to_js([1, 2]))  # what a method gets is raw
+
+    async def body(self: Any) -> Any:
+        return await self.env.MIDDLE.ask(self.env.BACK)
+
+    services = [
+        {"binding": "BACK", "service": "back"},
+        {"binding": "MIDDLE", "service": "middle"},
+    ]
+    config = [
+        caller(body, services=services),
+        callee(Default),
+        {"name": "middle", "main": Middle},
+    ]
+    async with Emulator(config) as emulator:
+        assert (await emulator.fetch("/")).json() == 2
+        by = [event.data["by"] for event in emulator.trace if event.kind == "service_call"]
+        assert by == ["request GET /", "service middle ask"]
+
+
+async def test_objects_and_services_call_each_other() -> None:
+    class Room(DurableObject):
+        async def size(self) -> int:
+            return await self.env.BACK.count([1, 2, 3])
+
+    class Default(WorkerEntrypoint):
+        def count(self, items: list[int]) -> int:
+            return len(items)
+
+        async def ask(self) -> int:
+            return await self.env.ROOMS.getByName("x").size()
+
+    async def fetch(self: Any, request: Any) -> Any:
+        return Response.json(await self.env.BACK.ask())
+
+    rooms = {"bindings": [{"name": "ROOMS", "class_name": "Room", "script_name": "front"}]}
+    services = [{"binding": "BACK", "service": "back"}]
+    front = {"name": "front", "main": module(entrypoint(fetch=fetch), Room), "services": services}
+    front["durable_objects"] = rooms
+    back = {**callee(Default), "durable_objects": rooms}
+    async with Emulator([front, back]) as emulator:
+        assert (await emulator.fetch("/")).json() == 3
+
+
+async def test_a_worker_that_calls_itself_for_ever_is_stopped() -> None:
+    """Documentation, "Service bindings": at most 32 Workers; the text is from public reports."""
+
+    class Own(WorkerEntrypoint):
+        async def dive(self, depth: int) -> int:
+            reached.append(depth)
+            return await self.env.OWN.dive(depth + 1)
+
+    async def fetch(self: Any, request: Any) -> Any:
+        return Response.json(await told(lambda: self.env.OWN.dive(2)))
+
+    reached: list[int] = []
+    services = [{"binding": "OWN", "service": "front", "entrypoint": "Own"}]
+    config = {"name": "front", "main": module(entrypoint(fetch=fetch), Own), "services": services}
+    async with Emulator(config) as emulator:
+        _, message = (await emulator.fetch("/")).json()
+        assert "Subrequest depth limit exceeded. This request recursed through Work" in message
+        assert reached == list(range(2, 33))
