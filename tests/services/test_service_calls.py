@@ -290,6 +290,33 @@ async def test_a_body_streams_after_the_handler_returned() -> None:
     assert await ask(body, Default) == "abc"
 
 
+async def test_a_websocket_is_passed_on_to_the_client() -> None:
+    from js import WebSocketPair
+    from pyodide.ffi import create_proxy
+
+    class Default(WorkerEntrypoint):
+        async def fetch(self, request: Any) -> Any:
+            client, server = WebSocketPair.new().object_values()
+            server.accept()
+            listener = create_proxy(lambda event: server.send(f"echo: {event.data}"))
+            server.addEventListener("message", listener)
+            return Response(None, status=101, web_socket=client)
+
+    async def fetch(self: Any, request: Any) -> Any:
+        return await self.env.BACK.fetch(request)
+
+    front = caller(None, main=module(entrypoint(fetch=fetch)))
+    async with Emulator([front, callee(Default)]) as emulator:
+        async with emulator.websocket("/chat") as socket:
+            await socket.send("hello")
+            assert await socket.receive() == "echo: hello"
+            await emulator.advance("1 h")
+            await socket.send("again")
+            assert await socket.receive() == "echo: again"
+        assert socket.closed.code == 1000
+        assert codes(emulator) == []
+
+
 async def test_what_cannot_cross_is_refused() -> None:
     class Thing:
         pass
