@@ -290,6 +290,52 @@ async def test_a_body_streams_after_the_handler_returned() -> None:
     assert await ask(body, Default) == "abc"
 
 
+async def test_streams_cross_as_arguments_and_as_results() -> None:
+    class Default(WorkerEntrypoint):
+        async def shout(self, stream: Any) -> Any:
+            from js import Response as JsResponse
+
+            text = await JsResponse.new(stream).text()
+            return JsResponse.new(text.upper()).body
+
+    async def body(self: Any) -> Any:
+        from js import Response as JsResponse
+
+        louder = await self.env.BACK.shout(JsResponse.new("hello").body)
+        return await JsResponse.new(louder).text()
+
+    assert await ask(body, Default) == "HELLO"
+
+
+async def test_a_body_that_nobody_reads_ends_with_its_caller() -> None:
+    lines: list[str] = []
+
+    class Default(WorkerEntrypoint):
+        async def fetch(self, request: Any) -> Any:
+            from js import TextEncoder, TransformStream
+
+            pipe = TransformStream.new()
+            writer = pipe.writable.getWriter()
+
+            async def write() -> None:
+                for _ in range(100):
+                    await writer.write(TextEncoder.new().encode("x"))
+                lines.append("all written")
+
+            self.ctx.waitUntil(write())
+            return Response(pipe.readable)
+
+    async def body(self: Any) -> Any:
+        return (await self.env.BACK.fetch("https://back/")).status
+
+    async with Emulator([caller(body), callee(Default)]) as emulator:
+        assert (await emulator.fetch("/")).json() == 200
+        await emulator.settle()
+        assert lines == []
+        assert [task.state for task in emulator.background] == ["cancelled"]
+        emulator.findings.expect("wait_until_cancelled")
+
+
 async def test_a_websocket_is_passed_on_to_the_client() -> None:
     from js import WebSocketPair
     from pyodide.ffi import create_proxy
