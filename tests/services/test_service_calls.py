@@ -113,6 +113,37 @@ async def test_a_service_asks_the_outside_world(respx_mock: Any) -> None:
     assert await ask(body, Default) == "outside"
 
 
+async def test_a_request_to_a_worker_with_assets_meets_these_first(tmp_path: Any) -> None:
+    """miniflare's `rpc-proxy.worker.ts`: `fetch` goes to the router, methods to the Worker."""
+    (tmp_path / "a.txt").write_text("an asset")
+    assets = {"directory": str(tmp_path)}
+
+    async def body(self: Any) -> Any:
+        return [
+            await (await self.env.BACK.fetch("https://back/a.txt")).text(),
+            await (await self.env.BACK.fetch("https://back/b")).text(),
+            await self.env.BACK.count([1]),
+            await (await self.env.FILES.fetch("https://files/a.txt")).text(),
+            (await told(lambda: self.env.FILES.count([1])))[1],
+        ]
+
+    services = [
+        {"binding": "BACK", "service": "back"},
+        {"binding": "FILES", "service": "files"},
+    ]
+    config = [
+        caller(body, services=services),
+        {**callee(Default), "assets": assets},
+        {"name": "files", "assets": assets},
+    ]
+    async with Emulator(config) as emulator:
+        *answers, refused = (await emulator.fetch("/")).json()
+        assert answers == ["an asset", "GET https://back/b ", 1, "an asset"]
+        assert refused == 'The RPC receiver does not implement the method "count".'
+        by = [event.subject for event in emulator.trace if event.kind == "assets"]
+        assert by == ["assets BACK", "assets FILES"]
+
+
 async def test_each_call_has_an_instance_of_its_own_and_shares_the_memory_of_its_worker() -> None:
     seen: list[int] = []
     made: list[int] = []
