@@ -155,6 +155,7 @@ KEPT_AS_WRITTEN: Final = tuple(
     not in (
         *("vars", "secrets", "queues", "services", "workflows", "durable_objects"),
         *("d1_databases", "kv_namespaces", "define"),
+        *("ratelimits", "analytics_engine_datasets", "send_email", "version_metadata"),
     )
 )
 

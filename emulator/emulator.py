@@ -16,6 +16,7 @@ import httpx
 
 from emulator import client as http
 from emulator import importer
+from emulator.analytics.service import Points
 from emulator.caller import Caller, TestEnv, fail
 from emulator.checks import Checks
 from emulator.clock import moment
@@ -42,12 +43,15 @@ from emulator.workflows.control import Workflow
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
+    from email.message import EmailMessage
     from pathlib import Path
     from types import TracebackType
 
     from emulator.background import BackgroundTask
     from emulator.cache.control import CacheControls
     from emulator.d1.control import D1Control
+    from emulator.emails.incoming import Receipt
+    from emulator.emails.message import Email
     from emulator.faults import Fault, Faults
     from emulator.findings import Findings
     from emulator.isolate import Worker
@@ -342,6 +346,28 @@ class Emulator:
         await self._kernel.pump.reach(Goal("scheduled()", lambda: run.outcome is not None))
         return run.outcome or "", run.error
 
+    async def email(
+        self,
+        message: EmailMessage | str | bytes,
+        *,
+        sender: str | None = None,
+        to: str | None = None,
+        worker: str | None = None,
+    ) -> Receipt:
+        """Let a mail arrive at the `email` handler; returns what became of it.
+
+        `message` is MIME, as text, bytes or the standard library's `EmailMessage`; `sender` and
+        `to` are the envelope's addresses, by default those of its headers. Returns when the
+        handler, and its background work, is done; never raises for it.
+        """
+        from emulator.emails.incoming import Arrival, bytes_of
+
+        self._check_open("email")
+        arrival = Arrival(bytes_of(message), sender, to)
+        run = self._platform.emails.deliver(self._platform.worker(worker), arrival)
+        await self._kernel.pump.reach(Goal("email()", lambda: run.outcome is not None))
+        return run.receipt
+
     # -- time ------------------------------------------------------------------------------------
 
     @property
@@ -447,6 +473,18 @@ class Emulator:
         from emulator.cache.control import CacheControls
 
         return CacheControls(self._platform.caches)
+
+    @property
+    def analytics_engine(self) -> Mapping[str, Points]:
+        """The points of each Analytics Engine dataset, by binding and by name."""
+        service = self._platform.analytics
+        points = {name: Points(service, dataset) for name, dataset in service.names.items()}
+        return Registry("Analytics Engine dataset", points)
+
+    @property
+    def emails(self) -> Sequence[Email]:
+        """All mail that Workers sent, in order."""
+        return self._platform.emails.sent
 
     @property
     def faults(self) -> Faults:

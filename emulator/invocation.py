@@ -60,6 +60,8 @@ class Invocation(Scope):
 
     # A test's own calls on bindings are no fault sites.
     is_test = False
+    # How many Workers its request has passed through, this one included.
+    depth = 1
     # Whether it has a rule about effects, so that they are worth describing.
     minds_effects = False
 

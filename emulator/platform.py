@@ -10,6 +10,7 @@ from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from emulator.analytics.service import Analytics
 from emulator.assets.service import Assets
 from emulator.bindings.outbound import Outbound
 from emulator.cache.service import Caches
@@ -18,6 +19,7 @@ from emulator.cron import Cron
 from emulator.d1.service import D1
 from emulator.durability import Durability, Product
 from emulator.durations import DAY, describe
+from emulator.emails.service import Emails
 from emulator.findings import Finding
 from emulator.flaws import handler_flaws, option_flaws, own_workflows
 from emulator.ingress import Ingress
@@ -27,12 +29,14 @@ from emulator.kv.service import Kv
 from emulator.objects.service import Objects
 from emulator.queues.model import ConsumerRules, QueueRules
 from emulator.queues.service import Queues
+from emulator.ratelimit.service import RateLimits
 from emulator.runtime.pyproxy import PyProxy
 from emulator.secrets import Masker
 from emulator.services.service import Services
 from emulator.timers import describe as describe_timer
 from emulator.trace.live import LiveTrace
 from emulator.values import HostObject
+from emulator.version_metadata import version_metadata
 from emulator.wallclock import wall_clock
 from emulator.workflows.model import Retention, WorkflowRules
 from emulator.workflows.run import workflow_class
@@ -118,6 +122,9 @@ class Platform:
         self.objects = Objects(self.kernel, settings.workers, folder)
         self.d1 = D1(self.kernel, folder, migrate=apply_migrations)
         self.kv = Kv(self.kernel)
+        self.rate_limits = RateLimits(self.kernel)
+        self.analytics = Analytics(self.kernel)
+        self.emails = Emails(self.kernel)
         self.services = Services(self.kernel, settings.workers)
         self.caches = self.kernel.caches = Caches(self.kernel)
         self.assets = Assets(self.kernel, deployment)
@@ -131,6 +138,9 @@ class Platform:
             "kv": self.kv,
             "caches": self.caches,
             "assets": self.assets,
+            "ratelimit": self.rate_limits,
+            "analytics": self.analytics,
+            "emails": self.emails,
         }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:
@@ -179,6 +189,7 @@ class Platform:
         for product in self.products.values():
             env.update(product.bindings(config))
         env.update(self.services.bindings(config))
+        env.update(version_metadata(config, self.kernel))
         return {**env, **{name: _as_given(value) for name, value in self._extra.items()}}
 
     def _check_handlers(self, worker: Worker) -> None:

@@ -17,23 +17,29 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from emulator import dotenv
+from emulator.analytics_config import datasets
 from emulator.asset_config import AssetsConfig, AssetsOnly, assets
 from emulator.compatibility import NAMES as FLAG_NAMES
 from emulator.compatibility import NEWEST_DATE, PYTHON, is_date, resolve
 from emulator.config_keys import KEPT_AS_WRITTEN, binding_names
 from emulator.cron_config import check_cron
 from emulator.d1_config import databases, ignored_remote
+from emulator.email_config import senders
 from emulator.kv_config import namespaces, remote_namespaces
 from emulator.queue_config import ignored_options, required
+from emulator.ratelimit_config import rate_limits
 from emulator.section import Range, did_you_mean, is_list, is_table, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from emulator.analytics_config import DatasetConfig
     from emulator.d1_config import D1Config
+    from emulator.email_config import SenderConfig
     from emulator.kv_config import KvConfig
     from emulator.object_config import ObjectReader, ObjectsConfig
     from emulator.queue_config import Consumer, Producer, QueueReader
+    from emulator.ratelimit_config import RateLimitConfig
     from emulator.section import Report, Section
     from emulator.workflow_config import WorkflowConfig, WorkflowReader
     from emulator.wrangler import Layers
@@ -92,6 +98,10 @@ class WorkerConfig:
     namespaces: tuple[KvConfig, ...]
     crons: tuple[str, ...]
     services: tuple[Service, ...]
+    rate_limits: tuple[RateLimitConfig, ...] = ()
+    datasets: tuple[DatasetConfig, ...] = ()
+    senders: tuple[SenderConfig, ...] = ()
+    version_metadata: str | None = None
     limits: Limits
     other: Mapping[str, object]
     ignored: tuple[tuple[str, str], ...]
@@ -146,6 +156,10 @@ class WorkerReader:
             ),
             crons=_crons(config),
             services=_services(config),
+            rate_limits=rate_limits(config.of),
+            datasets=datasets(config.of("analytics_engine_datasets")),
+            senders=senders(config.of("send_email")),
+            version_metadata=_version_metadata(config),
             limits=_limits(config),
             other=_other(config),
             ignored=(
@@ -353,6 +367,17 @@ def _service(item: Section) -> Service:
         entrypoint=item.text("entrypoint"),
         props=_vars(item.section("props")),
     )
+
+
+def _version_metadata(config: Layers) -> str | None:
+    """Read the binding of the version's metadata; None without any."""
+    holder = config.of("version_metadata")
+    if "version_metadata" not in holder:
+        return None
+    item = holder.section("version_metadata")
+    item.warn_unknown(("binding",))
+    says = 'wrangler: binding should have a string "binding" field, but got'
+    return required(item, "binding", "the name of the metadata on `env`", says) or None
 
 
 def _remote_services(config: Section) -> Iterator[tuple[str, str]]:

@@ -68,6 +68,9 @@ _LAYERS = (
         "object_config",
         "kv_config",
         "asset_config",
+        "ratelimit_config",
+        "analytics_config",
+        "email_config",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),
@@ -107,6 +110,7 @@ _LAYERS = (
     (
         *("bindings", "queues", "workflows", "objects", "d1", "kv", "rpc", "ingress"),
         *("services", "cache", "assets"),
+        *("ratelimit", "analytics", "emails", "version_metadata"),
         *("response_body", "cron", "client"),
     ),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
@@ -133,6 +137,7 @@ _PURE = (
     *(f"kv/{name}" for name in ("store", "rules")),
     *(f"cache/{name}" for name in ("store", "rules", "answers")),
     *(f"assets/{name}" for name in ("content_types", "paths", "html", "rule_files", "matching")),
+    "ratelimit/counts",
     *(f"sweeping/{name}" for name in ("search", "selection", "ledger", "shrinking", "outcome")),
     *(f"sweeping/{name}" for name in ("determinism", "text", "page", "schema", "junit")),
 )

@@ -93,3 +93,59 @@ def test_no_fault_keeps_an_emulator_alive(config: dict[str, Any]) -> None:
             leaky.append(str(fault))
         before = after
     assert leaky == []
+
+
+CALLS = """
+import asyncio
+from workers import Response, WorkerEntrypoint, fetch
+
+class Own(WorkerEntrypoint):
+    def give(self):
+        async def charge():
+            await fetch("https://pay.example/charges", method="POST")
+        return charge
+
+    async def work(self):
+        self.ctx.waitUntil(asyncio.sleep(5))
+        await fetch("https://pay.example/charges", method="POST")
+        await self.env.LIMITER.limit(key="ada")
+        await self.env.MAIL.send(**{"from": "a@b.example", "to": "c@d.example", "subject": "hi"})
+        self.env.VISITS.writeDataPoint({"blobs": ["x"]})
+
+    async def fetch(self, request):
+        return Response("own")
+
+class Default(WorkerEntrypoint):
+    async def fetch(self, request):
+        await self.env.OWN.work()
+        charge = await self.env.OWN.give()
+        await charge()
+        await self.ctx.exports.Own.fetch("https://own/")
+        return Response(await (await self.env.OWN.fetch("https://own/")).text())
+
+    async def scheduled(self, controller, env, ctx):
+        await self.env.OWN.work()
+"""
+
+
+def test_no_fault_of_a_service_keeps_an_emulator_alive(tmp_path: Path) -> None:
+    limit = {"name": "LIMITER", "namespace_id": "1", "simple": {"limit": 9, "period": 10}}
+    config = worker_file(
+        tmp_path,
+        CALLS,
+        services=[{"binding": "OWN", "service": "worker", "entrypoint": "Own"}],
+        ratelimits=[limit],
+        send_email=[{"name": "MAIL"}],
+        analytics_engine_datasets=[{"binding": "VISITS"}],
+    )
+    faults = [fault for site in run(config) for fault in site.faults()]
+    assert {"service", "ratelimit", "email"} <= {fault.site.partition(".")[0] for fault in faults}
+    before = kernels()
+    leaky = []
+    for fault in faults:
+        run(config, fault)
+        after = kernels()
+        if after > before:
+            leaky.append(str(fault))
+        before = after
+    assert leaky == []

@@ -228,6 +228,14 @@ _TABLE: Final = (
         ("match", "put", "delete"),
     ),
     Kind("r2", ("binding", "operation"), "a call on that R2 binding", _CALL),
+    Kind(
+        "ratelimit",
+        ("binding", "operation"),
+        "a call on that rate limit binding",
+        _CALL,
+        ("limit",),
+    ),
+    Kind("email", ("binding", "operation"), "a mail sent by that binding", _CALL, ("send",)),
     Kind("service", ("binding", "method"), "a call on that service binding", _CALL),
     Kind("object", ("binding", "method"), "a call on a Durable Object", (_EVICT, *_CALL)),
     Kind(

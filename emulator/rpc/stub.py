@@ -14,7 +14,7 @@ from emulator.bindings import calls
 from emulator.foreign import is_foreign
 from emulator.rpc.bodies import across
 from emulator.rpc.carriage import carry, carry_all
-from emulator.rpc.errors import carried, outgoing
+from emulator.rpc.errors import carried, disconnected, outgoing
 from emulator.runtime.host import WebRequest
 from emulator.runtime.pyproxy import await_given, to_host
 from emulator.runtime.web.boundary import response_from_web
@@ -97,6 +97,7 @@ class RpcStub(HostObject):
     def __init__(self, owner: Invocation, function: Function) -> None:
         self._owner: Invocation | None = owner
         self._function = function
+        self._asked: dict[asyncio.Future[Any], None] | None = None  # calls without an answer yet
 
     def dup(self) -> RpcStub:
         """Another stub for the same function, with a life of its own."""
@@ -126,11 +127,27 @@ class RpcStub(HostObject):
             if owner.gone or owner.dead:
                 raise JsException("Error", _NO_CONTEXT)
             answer: asyncio.Future[Any] = owner.kernel.loop.create_future()
+            self._expect(owner, answer)
             work = _run(owner, caller.flags, self._function, sent, answer)
             owner.kernel.loop.spawn(owner, work, "a function called over RPC").inner = True
             return answer
 
         return calls.call(caller, perform, site="", lost=_never)
+
+    def _expect(self, owner: Invocation, answer: asyncio.Future[Any]) -> None:
+        """Let a call fail whose function is cut off: nobody answers it then."""
+        if self._asked is None:
+            asked: dict[asyncio.Future[Any], None] = {}
+            owner.at_leave(lambda: _break(asked))
+            self._asked = asked
+        self._asked[answer] = None
+        answer.add_done_callback(self._asked.pop)
+
+
+def _break(asked: dict[asyncio.Future[Any], None]) -> None:
+    for answer in list(asked):
+        if not answer.get_loop().is_closed():
+            calls.reject(answer, disconnected())
 
 
 async def _run(

@@ -1,7 +1,7 @@
 """`import_from_javascript` and `patch_env`: the runtime's JavaScript modules, and another env.
 
 `cloudflare:workers` and `cloudflare:sockets` are there everywhere; any other module is imported
-with `run_sync`, and a Worker in Python has none.
+with `run_sync`, and a Worker in Python has only `cloudflare:email`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from emulator.runtime.context import wait_until_current
+from emulator.runtime.email_message import EmailMessage
+from emulator.runtime.js import host_class
 from emulator.runtime.not_yet import not_yet
 from emulator.runtime.profile import generation
 from emulator.runtime.proxies import wrap
@@ -21,6 +23,8 @@ from emulator.values import UNDEFINED, Function, HostObject, JsException
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+_EMAIL = "cloudflare:email"
+_KEYS = {"cloudflare:workers": ["env", "waitUntil"], _EMAIL: ["EmailMessage"]}
 _ONLY = "Only 'cloudflare:workers' and 'cloudflare:sockets' are available"
 # What production's modules have besides.
 _NOT_YET = {
@@ -42,17 +46,19 @@ class _Module(HostObject):
         self._name = name
 
     def js_lookup(self, name: str) -> Any:
+        if self._name == _EMAIL and name == "EmailMessage":
+            return host_class(EmailMessage)
         if self._name == "cloudflare:workers":
             if name == "env":
                 return unwrap(raw_env())
             if name == "waitUntil":
                 return Function(_wait_until, "waitUntil", raw=True)
-        if name in _NOT_YET[self._name]:
+        if name in _NOT_YET.get(self._name, ()):
             raise not_yet(f"{self._name}.{name}", imported=False)
         raise AttributeError(name)
 
     def js_keys(self) -> list[str]:
-        return ["env", "waitUntil"] if self._name == "cloudflare:workers" else []
+        return _KEYS.get(self._name, [])
 
 
 def _wait_until(*arguments: Any) -> object:
@@ -69,6 +75,8 @@ def import_from_javascript(module_name: str) -> Any:
         raise ImportError(f"{failed}{_ONLY} until the next python runtime version.")
     if not can_run_sync():
         raise ImportError(f"{failed}{_ONLY} in the global scope.")
+    if module_name == _EMAIL:
+        return wrap(_Module(module_name))
     cause = JsException("Error", f'No such module "{module_name}".')
     error = ImportError(f"{failed}{cause}")
     error.add_note(f"workers-emulator has no other JavaScript modules. {_ONLY}.")

@@ -2,8 +2,9 @@
 
 Theory of operation. The entrypoint's instance is made, its method or `fetch` runs, and the answer
 leaves when it returns. The event then ends as others do, with its 30 s for background work, except
-where the answer has handed out something that is still the event's to run: a body that streams, or
-a function. Then it goes on until the body is sent, or until the caller has left.
+where the answer has handed out something that is still the event's to run: a body that streams, a
+WebSocket, or a function. Then it goes on until the body is sent or the connection is over, or until
+the caller has left.
 """
 
 from __future__ import annotations
@@ -35,12 +36,14 @@ from emulator.runtime.rpc import raw_env
 from emulator.runtime.web.boundary import request_from_web
 from emulator.services.entrypoint import entrypoint_class
 from emulator.values import JsException
+from emulator.websockets import handshake
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from emulator.isolate import Isolate
     from emulator.runtime.host import WebRequest, WebResponse
+    from emulator.websockets.line import Line
 
 
 class _Failed(Exception):
@@ -68,6 +71,7 @@ class ServiceEvent(Invocation):
         self._answering = False
         self._handed_out = False
         self._bodies: list[asyncio.Task[None]] = []
+        self._line: Line | None = None
 
     # -- what it is asked ------------------------------------------------------------------------
 
@@ -103,7 +107,10 @@ class ServiceEvent(Invocation):
             arguments = (request_for(request), None, None)
         with self._user_code():
             answer = await call_handler(handler, *arguments)
-        response = response_of(answer)
+        response = handshake.check(request, response_of(answer))
+        end: Any = response.socket
+        if end is not None and end.other.holder is self:
+            end.other.site, self._line = self.worker, end.line
         return replace(response, body=across(response.body, self))
 
     def _class(self) -> type[Any] | None:
@@ -148,7 +155,8 @@ class ServiceEvent(Invocation):
     def _give(self, value: Any, error: JsException | None) -> None:
         if not self._answered:
             self._answered = True
-            self.answer(value, error)
+            answer, self.answer = self.answer, _nobody  # which holds both ends
+            answer(value, error)
 
     def _cut_off(self) -> None:
         """Its power is gone: nobody knows what it did."""
@@ -157,9 +165,14 @@ class ServiceEvent(Invocation):
 
     async def _stay(self) -> None:
         """Go on while something of it is the caller's to use."""
+        loop = self.kernel.loop
+        if self._line is not None:
+            over: asyncio.Future[None] = loop.create_future()
+            self._line.at_end(lambda: calls.resolve(over, None))
+            await over
+            await asyncio.sleep(0)  # the last event comes first
         if not (self._handed_out or self._bodies):
             return
-        loop = self.kernel.loop
         left: asyncio.Future[None] = loop.create_future()
         self.caller.at_leave(lambda: None if loop.is_closed() else calls.resolve(left, None))
         if self._handed_out:

@@ -7,7 +7,7 @@ caller.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator.bindings import calls
 from emulator.errors import WorkerLoadError
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
     from emulator.services.service import Services
 
     Work = Callable[[ServiceEvent], Coroutine[Any, Any, Any]]
+# Documentation, "Service bindings", limits: a request passes through so many Workers.
+MOST_WORKERS: Final = 32
+_TOO_DEEP: Final = (
+    "Subrequest depth limit exceeded. This request recursed through Workers too many times. This "
+    "can happen e.g. if you have a Worker or Durable Object that calls other Workers or objects "
+    "recursively."
+)
 
 
 class ServiceTarget:
@@ -91,9 +98,12 @@ class ServiceTarget:
                 served = services.before(service, request)
                 if served is not None:
                     return self._asset(caller, request, *served)
+            if caller.depth >= MOST_WORKERS and services.kernel.profile == "production":
+                raise JsException("Error", _TOO_DEEP)
             event = self._event(services.worker(service), entrypoint, method)
             event.props, event.caller = self._props, caller
             event.in_request, event.retried = in_request, repeats
+            event.depth = caller.depth + 1
             services.kernel.record(
                 "service_call", event.subject, method=method, by=caller.subject, **facts
             )

@@ -34,6 +34,9 @@ _GROUPS: Final[Mapping[str, str]] = {
     "kv": "Storage",
     "cache": "Storage",
     "assets": "Storage",
+    "ratelimit": "Storage",
+    "analytics": "Storage",
+    "email": "Outside",
     "worker": "Workers",
     "platform": "Workers",
 }

@@ -30,6 +30,9 @@ TABLE = {
     "d1": (2, "crash_before crash_after", "fail lose_reply", "", ""),
     "cache": (2, "crash_before crash_after evict", "", "", ""),
     "r2": (2, "crash_before crash_after", "fail lose_reply", "", ""),
+    # Not in api.md, which says to add freely; they are calls like the others.
+    "ratelimit": (2, "crash_before crash_after", "fail lose_reply", "", ""),
+    "email": (2, "crash_before crash_after", "fail lose_reply", "", ""),
     "service": (2, "crash_before crash_after", "fail lose_reply", "", ""),
     "object": (2, "crash_before crash_after evict", "fail lose_reply", "", ""),
     "websocket": (2, "crash_before crash_after evict", "", "disconnect", ""),
@@ -173,8 +176,8 @@ def test_site_names_hold_names_verbatim_except_for_special_characters(
         (
             ("btch", "emails"),
             "no site 'btch' with 1 names; known: request, send, message, batch, step, sleep, wait, "
-            "create, event, fetch, kv, d1, cache, r2, service, object, websocket, storage, alarm, "
-            "cron, wait_until, schedule",
+            "create, event, fetch, kv, d1, cache, r2, ratelimit, email, service, object, "
+            "websocket, storage, alarm, cron, wait_until, schedule",
         ),
         (("step", "charge"), "no site 'step' with 1 names; known: step.<workflow>.<step>"),
         (("schedule", "x"), "no site 'schedule' with 1 names; known: schedule"),

@@ -23,6 +23,7 @@ from service_bench import (
 from workers import DurableObject, Request, Response, WorkerEntrypoint, fetch
 
 from emulator import Emulator, WorkerLoadError
+from emulator.values import JsException
 
 pytestmark = pytest.mark.asyncio
 
@@ -110,6 +111,37 @@ async def test_a_service_asks_the_outside_world(respx_mock: Any) -> None:
         return await self.env.BACK.ask()
 
     assert await ask(body, Default) == "outside"
+
+
+async def test_a_request_to_a_worker_with_assets_meets_these_first(tmp_path: Any) -> None:
+    """miniflare's `rpc-proxy.worker.ts`: `fetch` goes to the router, methods to the Worker."""
+    (tmp_path / "a.txt").write_text("an asset")
+    assets = {"directory": str(tmp_path)}
+
+    async def body(self: Any) -> Any:
+        return [
+            await (await self.env.BACK.fetch("https://back/a.txt")).text(),
+            await (await self.env.BACK.fetch("https://back/b")).text(),
+            await self.env.BACK.count([1]),
+            await (await self.env.FILES.fetch("https://files/a.txt")).text(),
+            (await told(lambda: self.env.FILES.count([1])))[1],
+        ]
+
+    services = [
+        {"binding": "BACK", "service": "back"},
+        {"binding": "FILES", "service": "files"},
+    ]
+    config = [
+        caller(body, services=services),
+        {**callee(Default), "assets": assets},
+        {"name": "files", "assets": assets},
+    ]
+    async with Emulator(config) as emulator:
+        *answers, refused = (await emulator.fetch("/")).json()
+        assert answers == ["an asset", "GET https://back/b ", 1, "an asset"]
+        assert refused == 'The RPC receiver does not implement the method "count".'
+        by = [event.subject for event in emulator.trace if event.kind == "assets"]
+        assert by == ["assets BACK", "assets FILES"]
 
 
 async def test_each_call_has_an_instance_of_its_own_and_shares_the_memory_of_its_worker() -> None:
@@ -287,6 +319,79 @@ async def test_a_body_streams_after_the_handler_returned() -> None:
         return await response.text()
 
     assert await ask(body, Default) == "abc"
+
+
+async def test_streams_cross_as_arguments_and_as_results() -> None:
+    class Default(WorkerEntrypoint):
+        async def shout(self, stream: Any) -> Any:
+            from js import Response as JsResponse
+
+            text = await JsResponse.new(stream).text()
+            return JsResponse.new(text.upper()).body
+
+    async def body(self: Any) -> Any:
+        from js import Response as JsResponse
+
+        louder = await self.env.BACK.shout(JsResponse.new("hello").body)
+        return await JsResponse.new(louder).text()
+
+    assert await ask(body, Default) == "HELLO"
+
+
+async def test_a_body_that_nobody_reads_ends_with_its_caller() -> None:
+    lines: list[str] = []
+
+    class Default(WorkerEntrypoint):
+        async def fetch(self, request: Any) -> Any:
+            from js import TextEncoder, TransformStream
+
+            pipe = TransformStream.new()
+            writer = pipe.writable.getWriter()
+
+            async def write() -> None:
+                for _ in range(100):
+                    await writer.write(TextEncoder.new().encode("x"))
+                lines.append("all written")
+
+            self.ctx.waitUntil(write())
+            return Response(pipe.readable)
+
+    async def body(self: Any) -> Any:
+        return (await self.env.BACK.fetch("https://back/")).status
+
+    async with Emulator([caller(body), callee(Default)]) as emulator:
+        assert (await emulator.fetch("/")).json() == 200
+        await emulator.settle()
+        assert lines == []
+        assert [task.state for task in emulator.background] == ["cancelled"]
+        emulator.findings.expect("wait_until_cancelled")
+
+
+async def test_a_websocket_is_passed_on_to_the_client() -> None:
+    from js import WebSocketPair
+    from pyodide.ffi import create_proxy
+
+    class Default(WorkerEntrypoint):
+        async def fetch(self, request: Any) -> Any:
+            client, server = WebSocketPair.new().object_values()
+            server.accept()
+            listener = create_proxy(lambda event: server.send(f"echo: {event.data}"))
+            server.addEventListener("message", listener)
+            return Response(None, status=101, web_socket=client)
+
+    async def fetch(self: Any, request: Any) -> Any:
+        return await self.env.BACK.fetch(request)
+
+    front = caller(None, main=module(entrypoint(fetch=fetch)))
+    async with Emulator([front, callee(Default)]) as emulator:
+        async with emulator.websocket("/chat") as socket:
+            await socket.send("hello")
+            assert await socket.receive() == "echo: hello"
+            await emulator.advance("1 h")
+            await socket.send("again")
+            assert await socket.receive() == "echo: again"
+        assert socket.closed.code == 1000
+        assert codes(emulator) == []
 
 
 async def test_what_cannot_cross_is_refused() -> None:
@@ -532,3 +637,100 @@ async def test_a_test_calls_a_service_and_meets_no_fault() -> None:
         assert response.status == 201
         assert list(emulator.faults.fired) == []
         assert (await emulator.fetch("/", worker="back")).status_code == 201
+
+
+async def test_a_test_calls_functions_that_a_service_gave_it() -> None:
+    class Default(WorkerEntrypoint):
+        def counter(self) -> Any:
+            total = 0
+
+            def add(number: int) -> int:
+                nonlocal total
+                total += number
+                return total
+
+            return add
+
+    async with Emulator([caller(lambda self: 1), callee(Default)]) as emulator:
+        add = await emulator.env.BACK.counter()
+        assert [await add(2), await add(3)] == [2, 5]
+
+
+async def test_the_rpc_errors_of_a_test_are_the_workers() -> None:
+    async with Emulator([caller(lambda self: 1), callee(Default)]) as emulator:
+        with pytest.raises(JsException, match="Method nothing does not exist"):
+            await emulator.env.BACK.nothing()
+        with pytest.raises(JsException, match="ValueError: no such thing"):
+            await emulator.env.BACK.fail()
+
+
+# -- chains ----------------------------------------------------------------------------------------
+
+
+async def test_a_stub_is_passed_on_to_another_worker() -> None:
+    class Middle(WorkerEntrypoint):
+        async def ask(self, service: Any) -> int:
+            from pyodide.ffi import to_js
+
+            return await service.count(to_js([1, 2]))  # what a method gets is raw
+
+    async def body(self: Any) -> Any:
+        return await self.env.MIDDLE.ask(self.env.BACK)
+
+    services = [
+        {"binding": "BACK", "service": "back"},
+        {"binding": "MIDDLE", "service": "middle"},
+    ]
+    config = [
+        caller(body, services=services),
+        callee(Default),
+        {"name": "middle", "main": Middle},
+    ]
+    async with Emulator(config) as emulator:
+        assert (await emulator.fetch("/")).json() == 2
+        by = [event.data["by"] for event in emulator.trace if event.kind == "service_call"]
+        assert by == ["request GET /", "service middle ask"]
+
+
+async def test_objects_and_services_call_each_other() -> None:
+    class Room(DurableObject):
+        async def size(self) -> int:
+            return await self.env.BACK.count([1, 2, 3])
+
+    class Default(WorkerEntrypoint):
+        def count(self, items: list[int]) -> int:
+            return len(items)
+
+        async def ask(self) -> int:
+            return await self.env.ROOMS.getByName("x").size()
+
+    async def fetch(self: Any, request: Any) -> Any:
+        return Response.json(await self.env.BACK.ask())
+
+    rooms = {"bindings": [{"name": "ROOMS", "class_name": "Room", "script_name": "front"}]}
+    services = [{"binding": "BACK", "service": "back"}]
+    front = {"name": "front", "main": module(entrypoint(fetch=fetch), Room), "services": services}
+    front["durable_objects"] = rooms
+    back = {**callee(Default), "durable_objects": rooms}
+    async with Emulator([front, back]) as emulator:
+        assert (await emulator.fetch("/")).json() == 3
+
+
+async def test_a_worker_that_calls_itself_for_ever_is_stopped() -> None:
+    """Documentation, "Service bindings": at most 32 Workers; the text is from public reports."""
+
+    class Own(WorkerEntrypoint):
+        async def dive(self, depth: int) -> int:
+            reached.append(depth)
+            return await self.env.OWN.dive(depth + 1)
+
+    async def fetch(self: Any, request: Any) -> Any:
+        return Response.json(await told(lambda: self.env.OWN.dive(2)))
+
+    reached: list[int] = []
+    services = [{"binding": "OWN", "service": "front", "entrypoint": "Own"}]
+    config = {"name": "front", "main": module(entrypoint(fetch=fetch), Own), "services": services}
+    async with Emulator(config) as emulator:
+        _, message = (await emulator.fetch("/")).json()
+        assert "Subrequest depth limit exceeded. This request recursed through Work" in message
+        assert reached == list(range(2, 33))

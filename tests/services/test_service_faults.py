@@ -132,6 +132,28 @@ async def test_the_lost_connection_says_that_it_may_be_tried_again() -> None:
         assert seen == [[True, None]]
 
 
+async def test_a_function_that_is_cut_off_is_a_lost_connection_too() -> None:
+    class Default(WorkerEntrypoint):
+        def give(self) -> Any:
+            async def note() -> str:
+                await self.env.KV.put("a", "done")
+                return "noted"
+
+            return note
+
+    async def body(self: Any) -> Any:
+        note = await self.env.BACK.give()
+        first, second = await told(note), await told(note)
+        return [first, second[1]]
+
+    async with Emulator(workers(body, Default), faults="kv.KV.put#1:crash_after") as emulator:
+        assert (await emulator.fetch("/")).json() == [
+            LOST,
+            "The execution context which hosts this callback is no longer running.",
+        ]
+        assert await emulator.env.KV.get("a") == "done"
+
+
 async def test_a_crash_of_the_caller_leaves_what_the_called_worker_does() -> None:
     class Default(WorkerEntrypoint):
         async def work(self) -> str:
