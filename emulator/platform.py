@@ -27,6 +27,7 @@ from emulator.kv.service import Kv
 from emulator.objects.service import Objects
 from emulator.queues.model import ConsumerRules, QueueRules
 from emulator.queues.service import Queues
+from emulator.r2.service import R2
 from emulator.runtime.pyproxy import PyProxy
 from emulator.secrets import Masker
 from emulator.services.service import Services
@@ -113,6 +114,7 @@ class Platform:
         self.services = Services(self.kernel, settings.workers)
         self.caches = self.kernel.caches = Caches(self.kernel)
         self.assets = Assets(self.kernel, deployment)
+        self.r2 = R2(self.kernel, folder)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
@@ -122,6 +124,7 @@ class Platform:
             "kv": self.kv,
             "caches": self.caches,
             "assets": self.assets,
+            "r2": self.r2,
         }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:

@@ -25,6 +25,7 @@ from emulator.cron_config import check_cron
 from emulator.d1_config import databases, ignored_remote
 from emulator.kv_config import namespaces, remote_namespaces
 from emulator.queue_config import ignored_options, required
+from emulator.r2_config import buckets, remote_buckets
 from emulator.section import Range, did_you_mean, is_list, is_table, shown
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from emulator.kv_config import KvConfig
     from emulator.object_config import ObjectReader, ObjectsConfig
     from emulator.queue_config import Consumer, Producer, QueueReader
+    from emulator.r2_config import R2Config
     from emulator.section import Report, Section
     from emulator.workflow_config import WorkflowConfig, WorkflowReader
     from emulator.wrangler import Layers
@@ -90,6 +92,7 @@ class WorkerConfig:
     databases: tuple[D1Config, ...]
     objects: ObjectsConfig
     namespaces: tuple[KvConfig, ...]
+    buckets: tuple[R2Config, ...]
     crons: tuple[str, ...]
     services: tuple[Service, ...]
     limits: Limits
@@ -144,6 +147,7 @@ class WorkerReader:
                 compatibility_date,
                 has_worker=main is not AssetsOnly,
             ),
+            buckets=buckets(config.of("r2_buckets")),
             crons=_crons(config),
             services=_services(config),
             limits=_limits(config),
@@ -153,6 +157,7 @@ class WorkerReader:
                 *ignored_remote(config.of("d1_databases")),
                 *remote_namespaces(config.of("kv_namespaces")),
                 *_remote_services(config.of("services")),
+                *remote_buckets(config.of("r2_buckets")),
             ),
         )
 

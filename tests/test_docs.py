@@ -45,7 +45,7 @@ FIRST_SCREEN = 40  # lines
 SITES = (
     *("request", "send", "message", "batch", "fetch", "step", "sleep", "wait", "create", "event"),
     *("object", "websocket", "storage", "alarm", "wait_until", "schedule", "d1", "kv"),
-    *("service", "cache"),
+    *("service", "cache", "r2"),
 )
 
 _FENCE = re.compile(

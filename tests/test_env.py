@@ -91,7 +91,7 @@ async def test_the_env_of_a_class_is_wrapped_with_either_sdk(tmp_path: Path, dat
 # -- declared, and not emulated yet ----------------------------------------------------------------
 
 DECLARED = {
-    "r2_buckets": [{"binding": "R2", "bucket_name": "b"}],
+    "browser": {"binding": "BROWSER"},
     "ai": {"binding": "AI"},
     "vectorize": [{"binding": "INDEX", "index_name": "i"}],
     "services": [{"binding": "OTHER", "service": "other"}],
@@ -110,7 +110,7 @@ DECLARED = {
     },
 }
 NAMES = {
-    "r2_buckets": "R2",
+    "browser": "BROWSER",
     "ai": "AI",
     "vectorize": "INDEX",
     "services": "OTHER",

@@ -67,6 +67,7 @@ _LAYERS = (
         "object_config",
         "kv_config",
         "asset_config",
+        "r2_config",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),
@@ -94,7 +95,7 @@ _LAYERS = (
     ("sql",),
     (
         *("bindings", "queues", "workflows", "objects", "d1", "kv", "rpc", "ingress"),
-        *("services", "cache", "assets"),
+        *("services", "cache", "assets", "r2"),
         *("response_body", "cron", "client"),
     ),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
@@ -120,6 +121,7 @@ _PURE = (
     *(f"kv/{name}" for name in ("store", "rules")),
     *(f"cache/{name}" for name in ("store", "rules", "answers")),
     *(f"assets/{name}" for name in ("content_types", "paths", "html", "rule_files", "matching")),
+    *(f"r2/{name}" for name in ("store", "rules", "conditions", "ranges")),
     *(f"sweeping/{name}" for name in ("search", "selection", "ledger", "shrinking", "outcome")),
     *(f"sweeping/{name}" for name in ("determinism", "text", "page", "schema", "junit")),
 )
@@ -215,7 +217,7 @@ def test_arrows_point_down(path: Path) -> None:
 
 
 def test_products_do_not_import_each_other() -> None:
-    products = {"queues", "workflows", "objects", "d1", "kv", "cache", "assets"}
+    products = {"queues", "workflows", "objects", "d1", "kv", "cache", "assets", "r2"}
     for product in sorted(products):
         for path in sorted((_PACKAGE / product).rglob("*.py")):
             names = set(_run_time_imports(ast.parse(path.read_text()).body))

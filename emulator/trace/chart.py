@@ -34,6 +34,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "kv": "Storage",
     "cache": "Storage",
     "assets": "Storage",
+    "r2": "Storage",
     "worker": "Workers",
     "platform": "Workers",
 }

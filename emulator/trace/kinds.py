@@ -96,6 +96,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "service_error": Kind(("error",), tone="bad", brief=("error",)),
     "cache": Kind(("call", "url", "outcome", "by"), brief=("call", "outcome")),
     "assets": Kind(("url", "status", "by"), ("asset",), brief=("status",)),
+    "r2": Kind(
+        ("call", "by"),
+        ("key", "keys", "prefix", "part", "size", "refused", "error"),
+        brief=("call", "key"),
+    ),
     "scheduled": Kind(("cron",), brief=("cron",)),
     "fault": Kind(("fault",), tone="fault", brief=("fault",)),
     "crash": Kind(tone="lost"),
