@@ -58,6 +58,9 @@ class R2:
             return {}
         from emulator.r2.bindings import R2Bucket
 
+        if not self._bindings:
+            # Behind the commit that makes durable what let go of them, and only if that worked.
+            self._kernel.on_commit(self.bodies.clean)
         found = {}
         for one in config.buckets:
             self.names.setdefault(one.binding, one.id)
@@ -130,8 +133,7 @@ class R2:
     # -- life ------------------------------------------------------------------------------------
 
     def take_records(self) -> list[Record]:
-        """The records of all changes since the last call; those before are durable."""
-        self.bodies.clean()
+        """The records of all changes since the last call."""
         records, self._records = self._records, []
         return records
 

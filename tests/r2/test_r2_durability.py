@@ -14,6 +14,7 @@ from r2_bench import BUCKETS, HELLO_MD5, running
 from emulator import StateError
 from emulator.r2.bodies import Bodies
 from emulator.r2.store import Kept
+from emulator.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -183,6 +184,27 @@ async def test_a_snapshot_in_the_middle_keeps_all(tmp_path: Path) -> None:
         assert emulator.r2["R2"].get("key:99").text == "10999"  # type: ignore[union-attr]
         assert len(emulator.r2["R2"].keys) == 100
         assert [one.parts for one in emulator.r2["R2"].uploads] == [{1: 10_000}]
+
+
+@pytest.mark.asyncio
+async def test_a_body_stays_until_what_replaced_it_is_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A commit that fails leaves the file's own state as it was: its bodies have to be there."""
+    state, folder = tmp_path / "state", tmp_path / "state.databases" / "r2"
+
+    def fail(_: SqliteStore) -> None:
+        raise StateError("the disk is full")
+
+    async with running(state=state) as emulator:
+        emulator.r2["R2"].put("a", LARGE)
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteStore, "commit", fail)
+            with pytest.raises(StateError, match="the disk is full"):
+                emulator.r2["R2"].put("a", LARGE + b"!")
+            assert sorted(path.stat().st_size for path in folder.iterdir()) == [10_000, 10_001]
+        await emulator.advance(0)
+        assert [path.stat().st_size for path in folder.iterdir()] == [10_001]
 
 
 # -- bodies ----------------------------------------------------------------------------------------
