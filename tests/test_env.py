@@ -91,7 +91,6 @@ async def test_the_env_of_a_class_is_wrapped_with_either_sdk(tmp_path: Path, dat
 # -- declared, and not emulated yet ----------------------------------------------------------------
 
 DECLARED = {
-    "browser": {"binding": "BROWSER"},
     "ai": {"binding": "AI"},
     "vectorize": [{"binding": "INDEX", "index_name": "i"}],
     "services": [{"binding": "OTHER", "service": "other"}],
@@ -110,7 +109,6 @@ DECLARED = {
     },
 }
 NAMES = {
-    "browser": "BROWSER",
     "ai": "AI",
     "vectorize": "INDEX",
     "services": "OTHER",

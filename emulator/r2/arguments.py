@@ -99,7 +99,8 @@ def value(given: Any, method: str, *, of: str, may_be_nothing: bool) -> bytes | 
             raise JsException("TypeError", "The ReadableStream has been locked to a reader.")
         if given.length is None:
             raise JsException("TypeError", _NO_LENGTH)
-        return given
+        whole = given.take_whole()
+        return given if whole is None else whole
     data = idl.buffer(given)
     if data is None:
         raise idl.wrong_argument(method, of, 2, _NO_VALUE)

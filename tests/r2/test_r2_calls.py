@@ -14,9 +14,20 @@ from typing import Any
 
 import pytest
 from pyodide.ffi import to_js
-from r2_bench import EXTERNAL, FROZEN, HELLO_MD5, PROFILES, got, problem, running
+from r2_bench import (
+    BUCKETS,
+    EXTERNAL,
+    FROZEN,
+    HELLO_MD5,
+    PROFILES,
+    got,
+    problem,
+    running,
+    worker,
+)
+from workers import Response, WorkerEntrypoint
 
-from emulator import ConfigError
+from emulator import ConfigError, Emulator
 from emulator.config import ConfigWarning, R2Config, load
 
 START = datetime(2026, 1, 1)
@@ -759,3 +770,32 @@ def test_r2_is_not_imported_without_a_bucket() -> None:
         "assert 'emulator.r2.bindings' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.asyncio
+async def test_an_objects_body_keeps_its_length_on_the_way_to_another_worker() -> None:
+    """As in production, where the length travels with the stream."""
+
+    class Copier(WorkerEntrypoint):
+        async def fetch(self, request: Any) -> Any:
+            stored = await self.env.R2.put("copy", request.js_object.body)
+            return Response(str(stored.size))
+
+        async def keep(self, stream: Any) -> int:
+            assert stream.constructor.name == "ReadableStream"
+            return int((await self.env.R2.put("kept", stream)).size)
+
+    async def handle(env: Any) -> str:
+        await env.R2.put("k", "hello")
+        first = await env.R2.get("k")
+        answer = await env.COPIER.fetch("http://copier/", method="PUT", body=first.body)
+        second = await env.R2.get("k")
+        return f"{await answer.text()} {await env.COPIER.keep(second.body)}"
+
+    service = [{"binding": "COPIER", "service": "copier"}]
+    configs = [
+        worker(handle, services=service, name="first"),
+        {"main": Copier, "name": "copier", "r2_buckets": BUCKETS},
+    ]
+    async with Emulator(configs) as emulator:
+        assert (await emulator.fetch("/")).text == "5 5"

@@ -264,6 +264,20 @@ class ReadableStream(HostObject):
         source = self._source
         return source.chunks if fresh and isinstance(source, IteratorSource) else None
 
+    def take_whole(self) -> bytes | None:
+        """Lock an untouched stream that has all its bytes, and return them.
+
+        None for others, and where there are none: a stream that turns out empty is a body.
+        """
+        if not (self.length and self._finishing) or self.disturbed or self.locked:
+            return None
+        self.getReader()
+        self.disturbed = True
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self._end()
+        return data
+
     def release(self) -> None:
         """Give up the lock; reads that wait are rejected."""
         self._reader = None
