@@ -799,3 +799,30 @@ async def test_an_objects_body_keeps_its_length_on_the_way_to_another_worker() -
     ]
     async with Emulator(configs) as emulator:
         assert (await emulator.fetch("/")).text == "5 5"
+
+
+@pytest.mark.asyncio
+async def test_versions_and_ids_come_from_the_seed() -> None:
+    async def drawn(seed: int) -> list[str]:
+        async with running(seed=seed) as emulator:
+            first = await emulator.env.R2.put("a", "x")
+            second = await emulator.env.R2.put("a", "x")
+            upload = await emulator.env.R2.createMultipartUpload("a")
+            part = await upload.uploadPart(1, "x")
+            return [first.version, second.version, upload.uploadId, part.etag]
+
+    assert await drawn(1) == await drawn(1)
+    assert len({*await drawn(1), *await drawn(2)}) == 8
+
+
+@pytest.mark.asyncio
+async def test_a_stand_in_takes_the_place_of_a_bucket() -> None:
+    class Bucket:
+        async def get(self, key: str) -> str:
+            return f"no {key}"
+
+    async def handle(env: Any) -> str:
+        return str(await env.R2.get("k"))
+
+    async with running(handle, bindings={"R2": Bucket()}) as emulator:
+        assert (await emulator.fetch("/")).text == "no k"
