@@ -6,6 +6,7 @@ Importing the package adds them to the globals of the module `js`.
 from emulator.runtime.js import register
 from emulator.runtime.web.abort import AbortController, AbortSignal
 from emulator.runtime.web.blob import Blob, File
+from emulator.runtime.web.caches import Cache, CacheStorage
 from emulator.runtime.web.events import (
     CloseEvent,
     CustomEvent,
@@ -14,7 +15,6 @@ from emulator.runtime.web.events import (
     EventTarget,
     MessageEvent,
 )
-from emulator.runtime.web.caches import Cache, CacheStorage
 from emulator.runtime.web.fetch import fetch
 from emulator.runtime.web.formdata import FormData
 from emulator.runtime.web.headers import Headers
