@@ -7,6 +7,8 @@
           ├─ workflow_config.py  its Workflows
           ├─ object_config.py  its Durable Objects
           ├─ d1_config.py      its D1 databases
+          ├─ kv_config.py      its KV namespaces
+          ├─ r2_config.py      its R2 buckets
           └─ section.py        values with their types and places; the report of what is wrong
 
 All that is wrong is told in one `ConfigError`, a line each; what is suspicious is a
@@ -26,6 +28,7 @@ from emulator.d1_config import D1Config, Migrations
 from emulator.kv_config import KvConfig
 from emulator.object_config import ObjectBinding, ObjectReader, ObjectsConfig
 from emulator.queue_config import Consumer, Plan, Producer, Profile, QueueConfig, QueueReader
+from emulator.r2_config import R2Config
 from emulator.section import ConfigWarning, Report, Section, is_list, is_table, shown
 from emulator.worker_config import Limits, Service, WorkerConfig, WorkerReader
 from emulator.workflow_config import WorkflowConfig, WorkflowReader
@@ -49,6 +52,7 @@ __all__ = [
     "Producer",
     "Profile",
     "QueueConfig",
+    "R2Config",
     "Service",
     "Settings",
     "WorkerConfig",

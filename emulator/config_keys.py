@@ -154,7 +154,7 @@ KEPT_AS_WRITTEN: Final = tuple(
     if key
     not in (
         *("vars", "secrets", "queues", "services", "workflows", "durable_objects"),
-        *("d1_databases", "kv_namespaces", "define"),
+        *("d1_databases", "kv_namespaces", "r2_buckets", "define"),
         *("ratelimits", "analytics_engine_datasets", "send_email", "version_metadata"),
     )
 )

@@ -56,7 +56,9 @@ if TYPE_CHECKING:
     from emulator.findings import Findings
     from emulator.isolate import Worker
     from emulator.kernel import Profile
+    from emulator.kv.control import KvControl
     from emulator.logs import Log
+    from emulator.r2.control import R2Control
     from emulator.runtime.host import WebRequest
     from emulator.trace import Trace
 
@@ -485,6 +487,29 @@ class Emulator:
     def emails(self) -> Sequence[Email]:
         """All mail that Workers sent, in order."""
         return self._platform.emails.sent
+
+    def kv(self) -> Mapping[str, KvControl]:
+        """The KV namespaces, by their bindings and by their ids."""
+        if not self._platform.kv.names:
+            return Registry("KV namespace", {})
+        from emulator.kv.control import KvControl
+
+        service, caller = self._platform.kv, next(iter(self._callers.values()))
+        return Registry(
+            "KV namespace", {name: KvControl(service, name, caller) for name in service.names}
+        )
+
+    @property
+    def r2(self) -> Mapping[str, R2Control]:
+        """The R2 buckets, by their bindings and by their names."""
+        if not self._platform.r2.names:
+            return Registry("R2 bucket", {})
+        from emulator.r2.control import R2Control
+
+        service, caller = self._platform.r2, next(iter(self._callers.values()))
+        return Registry(
+            "R2 bucket", {name: R2Control(service, name, caller) for name in service.names}
+        )
 
     @property
     def faults(self) -> Faults:

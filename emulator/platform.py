@@ -29,6 +29,7 @@ from emulator.kv.service import Kv
 from emulator.objects.service import Objects
 from emulator.queues.model import ConsumerRules, QueueRules
 from emulator.queues.service import Queues
+from emulator.r2.service import R2
 from emulator.ratelimit.service import RateLimits
 from emulator.runtime.pyproxy import PyProxy
 from emulator.secrets import Masker
@@ -129,6 +130,7 @@ class Platform:
         self.caches = self.kernel.caches = Caches(self.kernel)
         self.assets = Assets(self.kernel, deployment)
         self.services.before = self.assets.before
+        self.r2 = R2(self.kernel, folder)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,
@@ -141,6 +143,7 @@ class Platform:
             "ratelimit": self.rate_limits,
             "analytics": self.analytics,
             "emails": self.emails,
+            "r2": self.r2,
         }
         wall_clock.open(self.kernel.clock, in_tests=time_in_tests)
         try:

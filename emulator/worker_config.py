@@ -27,6 +27,7 @@ from emulator.d1_config import databases, ignored_remote
 from emulator.email_config import senders
 from emulator.kv_config import namespaces, remote_namespaces
 from emulator.queue_config import ignored_options, required
+from emulator.r2_config import buckets, remote_buckets
 from emulator.ratelimit_config import rate_limits
 from emulator.section import Range, did_you_mean, is_list, is_table, shown
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from emulator.kv_config import KvConfig
     from emulator.object_config import ObjectReader, ObjectsConfig
     from emulator.queue_config import Consumer, Producer, QueueReader
+    from emulator.r2_config import R2Config
     from emulator.ratelimit_config import RateLimitConfig
     from emulator.section import Report, Section
     from emulator.workflow_config import WorkflowConfig, WorkflowReader
@@ -96,6 +98,7 @@ class WorkerConfig:
     databases: tuple[D1Config, ...]
     objects: ObjectsConfig
     namespaces: tuple[KvConfig, ...]
+    buckets: tuple[R2Config, ...]
     crons: tuple[str, ...]
     services: tuple[Service, ...]
     rate_limits: tuple[RateLimitConfig, ...] = ()
@@ -154,6 +157,7 @@ class WorkerReader:
                 compatibility_date,
                 has_worker=main is not AssetsOnly,
             ),
+            buckets=buckets(config.of("r2_buckets")),
             crons=_crons(config),
             services=_services(config),
             rate_limits=rate_limits(config.of),
@@ -167,6 +171,7 @@ class WorkerReader:
                 *ignored_remote(config.of("d1_databases")),
                 *remote_namespaces(config.of("kv_namespaces")),
                 *_remote_services(config.of("services")),
+                *remote_buckets(config.of("r2_buckets")),
             ),
         )
 

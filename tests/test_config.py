@@ -204,6 +204,7 @@ def expected_worker(project: Path, source: Path) -> WorkerConfig:
             sqlite={"Room": True},
         ),
         namespaces=(KvConfig(binding="SEEN", id="0f2ac74b498b48028cb68387c421e279"),),
+        buckets=(),
         services=(Service(binding="BILLING", service="billing", entrypoint="Invoices"),),
         limits=Limits(cpu_ms=30_000),
         other={},
@@ -297,13 +298,13 @@ def test_what_is_read_from_a_mapping_does_not_change_with_it(project: Path):
     config = {
         "main": "src/entry.py",
         "vars": {"LIST": [1]},
-        "r2_buckets": [{"binding": "R2", "bucket_name": "b"}],
+        "hyperdrive": [{"binding": "PG", "id": "x"}],
     }
     worker = load(config, base=project).workers[0]
     config["vars"]["LIST"].append(2)  # type: ignore[index]
-    config["r2_buckets"].clear()  # type: ignore[attr-defined]
+    config["hyperdrive"].clear()  # type: ignore[attr-defined]
     assert worker.vars == {"LIST": [1]}
-    assert worker.other == {"r2_buckets": [{"binding": "R2", "bucket_name": "b"}]}
+    assert worker.other == {"hyperdrive": [{"binding": "PG", "id": "x"}]}
 
 
 def test_settings_are_frozen(project: Path):
@@ -351,9 +352,9 @@ def test_all_well_known_keys_pass_without_a_warning(project: Path):
 
 
 def test_the_remaining_sections_are_kept_as_written(project: Path):
-    buckets = [{"binding": "FILES", "bucket_name": "files"}]
-    worker = load_file(project, r2_buckets=buckets, ai={"binding": "AI"}).workers[0]
-    assert worker.other == {"r2_buckets": buckets, "ai": {"binding": "AI"}}
+    databases = [{"binding": "PG", "id": "x"}]
+    worker = load_file(project, hyperdrive=databases, ai={"binding": "AI"}).workers[0]
+    assert worker.other == {"hyperdrive": databases, "ai": {"binding": "AI"}}
 
 
 # Finding the file.

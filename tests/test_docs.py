@@ -46,7 +46,7 @@ FIRST_SCREEN = 40  # lines
 SITES = (
     *("request", "send", "message", "batch", "fetch", "step", "sleep", "wait", "create", "event"),
     *("object", "websocket", "storage", "alarm", "wait_until", "schedule", "d1", "kv"),
-    *("service", "cache", "ratelimit", "email"),
+    *("service", "cache", "r2", "ratelimit", "email"),
 )
 
 _FENCE = re.compile(

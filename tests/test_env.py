@@ -91,7 +91,6 @@ async def test_the_env_of_a_class_is_wrapped_with_either_sdk(tmp_path: Path, dat
 # -- declared, and not emulated yet ----------------------------------------------------------------
 
 DECLARED = {
-    "r2_buckets": [{"binding": "R2", "bucket_name": "b"}],
     "ai": {"binding": "AI"},
     "vectorize": [{"binding": "INDEX", "index_name": "i"}],
     "services": [{"binding": "OTHER", "service": "other"}],
@@ -110,7 +109,6 @@ DECLARED = {
     },
 }
 NAMES = {
-    "r2_buckets": "R2",
     "ai": "AI",
     "vectorize": "INDEX",
     "services": "OTHER",

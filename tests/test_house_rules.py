@@ -71,6 +71,7 @@ _LAYERS = (
         "ratelimit_config",
         "analytics_config",
         "email_config",
+        "r2_config",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),
@@ -109,7 +110,7 @@ _LAYERS = (
     ("sql",),
     (
         *("bindings", "queues", "workflows", "objects", "d1", "kv", "rpc", "ingress"),
-        *("services", "cache", "assets"),
+        *("services", "cache", "assets", "r2"),
         *("ratelimit", "analytics", "emails", "version_metadata"),
         *("response_body", "cron", "client"),
     ),
@@ -138,6 +139,7 @@ _PURE = (
     *(f"cache/{name}" for name in ("store", "rules", "answers")),
     *(f"assets/{name}" for name in ("content_types", "paths", "html", "rule_files", "matching")),
     "ratelimit/counts",
+    *(f"r2/{name}" for name in ("store", "rules", "conditions", "ranges")),
     *(f"sweeping/{name}" for name in ("search", "selection", "ledger", "shrinking", "outcome")),
     *(f"sweeping/{name}" for name in ("determinism", "text", "page", "schema", "junit")),
 )
@@ -233,7 +235,7 @@ def test_arrows_point_down(path: Path) -> None:
 
 
 def test_products_do_not_import_each_other() -> None:
-    products = {"queues", "workflows", "objects", "d1", "kv", "cache", "assets"}
+    products = {"queues", "workflows", "objects", "d1", "kv", "cache", "assets", "r2"}
     for product in sorted(products):
         for path in sorted((_PACKAGE / product).rglob("*.py")):
             names = set(_run_time_imports(ast.parse(path.read_text()).body))

@@ -227,7 +227,16 @@ _TABLE: Final = (
         ),
         ("match", "put", "delete"),
     ),
-    Kind("r2", ("binding", "operation"), "a call on that R2 binding", _CALL),
+    Kind(
+        "r2",
+        ("binding", "operation"),
+        "a call on that R2 binding, or on an upload of it",
+        _CALL,
+        (
+            *("head", "get", "put", "delete", "list"),
+            *("createMultipartUpload", "uploadPart", "complete", "abort"),
+        ),
+    ),
     Kind(
         "ratelimit",
         ("binding", "operation"),

@@ -5,4 +5,5 @@ rules.py      what the service refuses, and in which words (pure)
 arguments.py  what the runtime makes of a call's arguments
 bindings.py   what user code sees: `KvNamespace`
 service.py    the namespaces of one emulator
+control.py    a namespace in a test's hand
 """

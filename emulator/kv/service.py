@@ -18,7 +18,7 @@ Record = list[Any]
 
 
 class Kv:
-    """KV namespaces, by their ids.
+    """KV namespaces, by their ids; what tests see of one is `control.KvControl`.
 
     A record is a namespace's id, the time, a key, and the entry that was stored there; None is a
     delete.
@@ -30,6 +30,7 @@ class Kv:
         self._records: list[Record] = []
         self._ids: dict[Namespace, str] = {}
         self.namespaces: dict[str, Namespace] = {}
+        self.names: dict[str, str] = {}  # binding or id -> id
 
     @property
     def now(self) -> int:
@@ -47,14 +48,16 @@ class Kv:
             return {}
         from emulator.kv.bindings import KvNamespace
 
-        found = {
-            one.binding: KvNamespace(one.binding, self._namespace(one.id), self)
-            for one in config.namespaces
-        }
+        found = {}
+        for one in config.namespaces:
+            self.names.setdefault(one.binding, one.id)
+            self.names.setdefault(one.id, one.id)
+            found[one.binding] = KvNamespace(one.binding, self.namespace(one.id), self)
         self._bindings += found.values()
         return {**found}
 
-    def _namespace(self, id: str) -> Namespace:
+    def namespace(self, id: str) -> Namespace:
+        """The namespace of an id, which need not have been there before."""
         namespace = self.namespaces.get(id)
         if namespace is None:
             namespace = self.namespaces[id] = Namespace()
@@ -90,12 +93,12 @@ class Kv:
         """Start again from stored state; namespaces that no Worker binds to any more are kept."""
         self._clear()
         for id, rows in snapshot or ():
-            self._namespace(id).restore(rows)
+            self.namespace(id).restore(rows)
         for id, at, key, entry in records:
             if entry is None:
-                self._namespace(id).delete(key, at)
+                self.namespace(id).delete(key, at)
             else:
-                self._namespace(id).put(key, Entry(*entry), at)
+                self.namespace(id).put(key, Entry(*entry), at)
 
     def _clear(self) -> None:
         """Empty every namespace; bindings hold them."""

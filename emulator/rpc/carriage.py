@@ -229,7 +229,9 @@ class Carrier:
     def _stream(self, value: ReadableStream) -> ReadableStream:
         # A stream that was read from, or has a reader, is refused as a body is.
         body = across(Response(value).take(), self._sender)
-        return _content(body) or ReadableStream.of_bytes(b"")
+        if isinstance(body, bytes):
+            return ReadableStream.of_bytes(body)
+        return ReadableStream(IteratorSource(body))
 
 
 def _content(body: Any) -> Any:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _JS_GLOBALS: Final = """
 AggregateError Atomics Body ByteLengthQueuingStrategy Cloudflare
 CompressionStream CountQueuingStrategy Crypto CryptoKey DOMException DecompressionStream
-DisposableStack EventSource ExtendableEvent FetchEvent FinalizationRegistry FixedLengthStream
+DisposableStack EventSource ExtendableEvent FetchEvent FinalizationRegistry
 Float16Array Function HTMLRewriter Intl Iterator MessageChannel MessagePort Navigator Performance
 PromiseRejectionEvent Proxy ReadableByteStreamController ReadableStreamBYOBReader
 ReadableStreamBYOBRequest ReadableStreamDefaultController Reflect ScheduledEvent

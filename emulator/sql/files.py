@@ -1,8 +1,9 @@
 """Where databases are kept: a folder beside the state file.
 
 `state=FILE` keeps them in `FILE.databases`, one file each: `d1/<database>.sqlite` and
-`objects/<binding or class>/<object>.sqlite`, with what SQLite puts beside. They belong to the state
-file: without it they are refused, not taken over. Only their owner can read them.
+`objects/<binding or class>/<object>.sqlite`, with what SQLite puts beside. Other large things have
+a folder there too (`r2`). They belong to the state file: without it they are refused, not taken
+over. Only their owner can read them.
 """
 
 from __future__ import annotations
@@ -43,12 +44,17 @@ class DatabaseFolder:
 
         Makes its folder; names may hold anything.
         """
+        path = self.folder(*names[:-1])
+        return None if path is None else path / f"{_file_name(names[-1])}.sqlite"
+
+    def folder(self, *names: str) -> Path | None:
+        """A folder by the names that lead to it, made if there is none; None in memory."""
         if self.path is None:
             return None
-        path = self.path.joinpath(*map(_file_name, names[:-1]))
+        path = self.path.joinpath(*map(_file_name, names))
         path.mkdir(mode=_ONLY_ITS_OWNER, parents=True, exist_ok=True)
         os.chmod(self.path, _ONLY_ITS_OWNER)
-        return path / f"{_file_name(names[-1])}.sqlite"
+        return path
 
     def clear(self, *names: str) -> None:
         """Remove what is below these names; none of these databases may be open."""

@@ -37,6 +37,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "ratelimit": "Storage",
     "analytics": "Storage",
     "email": "Outside",
+    "r2": "Storage",
     "worker": "Workers",
     "platform": "Workers",
 }

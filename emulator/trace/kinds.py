@@ -100,6 +100,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "data_point": Kind(("by", "indexes", "blobs", "doubles"), brief=("indexes", "blobs")),
     "email": Kind(("id", "to", "title", "by"), brief=("to", "title")),
     "email_in": Kind(("sender", "to", "title"), brief=("sender", "title")),
+    "r2": Kind(
+        ("call", "by"),
+        ("key", "keys", "prefix", "part", "size", "refused", "error"),
+        brief=("call", "key"),
+    ),
     "scheduled": Kind(("cron",), brief=("cron",)),
     "fault": Kind(("fault",), tone="fault", brief=("fault",)),
     "crash": Kind(tone="lost"),

@@ -21,7 +21,11 @@ from emulator.runtime.web.headers import Headers
 from emulator.runtime.web.request import Request
 from emulator.runtime.web.response import Response
 from emulator.runtime.web.streams import ReadableStream, Reader
-from emulator.runtime.web.transform import IdentityTransformStream, TransformStream
+from emulator.runtime.web.transform import (
+    FixedLengthStream,
+    IdentityTransformStream,
+    TransformStream,
+)
 from emulator.runtime.web.url import URL
 from emulator.runtime.web.url_parameters import URLSearchParams
 from emulator.runtime.web.websocket import (
@@ -43,6 +47,7 @@ for _class in (
     Event,
     EventTarget,
     File,
+    FixedLengthStream,
     FormData,
     Headers,
     IdentityTransformStream,

@@ -142,7 +142,10 @@ class Body(HostObject):
         if isinstance(content, ReadableStream) and content.locked:
             raise JsException("TypeError", LOCKED)
         self._used = True
-        return content if isinstance(content, bytes) else _wire(content)
+        if isinstance(content, bytes):
+            return content
+        whole = content.take_whole()
+        return _wire(content) if whole is None else whole
 
     def copy_content(self) -> Content:
         """Return the body once more, for a clone; a stream is split in two."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from emulator.runtime.web.body import Content
+    from emulator.runtime.web.headers import Pairs
 
 _NOT_A_RESPONSE = "Incorrect type for Promise: the Promise did not resolve to 'Response'."
 
@@ -32,7 +33,7 @@ def request_from_web(request: WebRequest, *, cf: object = None) -> Request:
         request.url,
         method=request.method,
         headers=request.headers,
-        content=_content(request.body, empty=request.method in ("GET", "HEAD")),
+        content=_content(request.body, request.headers, empty=request.method in ("GET", "HEAD")),
         redirect="manual",
         cf=cf,
     )
@@ -62,7 +63,7 @@ def response_to_web(value: object) -> WebResponse:
 def response_from_web(response: WebResponse) -> Response:
     """Return the JavaScript response that `fetch` resolves to; its headers cannot be changed."""
     made = Response(
-        _content(response.body, empty=response.status in (101, 204, 205, 304)),
+        _content(response.body, response.headers, empty=response.status in (101, 204, 205, 304)),
         status=response.status,
         status_text=response.status_text,
         headers=Headers(response.headers, immutable=True),
@@ -82,7 +83,16 @@ def _js_response(value: object) -> Response | None:
     return value if isinstance(value, Response) else None
 
 
-def _content(body: bytes | AsyncIterator[bytes], *, empty: bool) -> Content:
+def _content(body: bytes | AsyncIterator[bytes], headers: Pairs, *, empty: bool) -> Content:
     if not isinstance(body, bytes):
-        return ReadableStream(IteratorSource(body))
+        stream = ReadableStream(IteratorSource(body))
+        stream.length = _length(headers)
+        return stream
     return None if empty and not body else body
+
+
+def _length(headers: Pairs) -> int | None:
+    """How long a body is that comes in pieces, if its headers tell."""
+    told = next((value for name, value in headers if name == "content-length"), "")
+    is_encoded = any(name == "content-encoding" for name, _ in headers)
+    return int(told) if told.isascii() and told.isdigit() and not is_encoded else None

@@ -56,6 +56,8 @@ class ReadableStream(HostObject):
         self._reader: Reader | None = None
         self._ended: asyncio.Future[Any] | None = None
         self.disturbed = False
+        # In bytes, where the platform knows it before it is read.
+        self.length: int | None = None
 
     @classmethod
     def js_new(cls, source: object = UNDEFINED, strategy: object = UNDEFINED) -> ReadableStream:
@@ -91,6 +93,7 @@ class ReadableStream(HostObject):
     def of_bytes(cls, data: bytes) -> ReadableStream:
         """Return a stream whose one chunk is `data`."""
         stream = cls()
+        stream.length = len(data)
         if data:
             stream.push(data)
         stream.finish()
@@ -213,7 +216,10 @@ class ReadableStream(HostObject):
         if self.locked:
             # The comma is the runtime's.
             raise JsException("TypeError", LOCKED[:-1] + ",")
-        return TeeSource(self.getReader(), ReadableStream).branches
+        branches = TeeSource(self.getReader(), ReadableStream).branches
+        for branch in branches:
+            branch.length = self.length
+        return branches
 
     def pipeTo(
         self, destination: object = UNDEFINED, options: object = UNDEFINED
@@ -257,6 +263,20 @@ class ReadableStream(HostObject):
         fresh = not (self.disturbed or self.locked or self._chunks) and self._state == "readable"
         source = self._source
         return source.chunks if fresh and isinstance(source, IteratorSource) else None
+
+    def take_whole(self) -> bytes | None:
+        """Lock an untouched stream that has all its bytes, and return them.
+
+        None for others, and where there are none: a stream that turns out empty is a body.
+        """
+        if not (self.length and self._finishing) or self.disturbed or self.locked:
+            return None
+        self.getReader()
+        self.disturbed = True
+        data = b"".join(self._chunks)
+        self._chunks.clear()
+        self._end()
+        return data
 
     def release(self) -> None:
         """Give up the lock; reads that wait are rejected."""

@@ -7,19 +7,35 @@ writer.write(...)` never returns.
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.web import idl
 from emulator.runtime.web.sources import awaitable
 from emulator.runtime.web.streams import ReadableStream
 from emulator.runtime.web.writable import WritableStream
-from emulator.values import UNDEFINED, HostObject, JsException
+from emulator.values import SAFE, UNDEFINED, BigInt, HostObject, JsException
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 _CLOSED: Final = "The readable side of this TransformStream is no longer readable."
 _TERMINATED: Final = "The transform stream has been terminated"
+_NOT_WHOLE: Final = "The value cannot be converted because it is not an integer."
+_NEGATIVE: Final = (
+    "The value cannot be converted because it is negative and this API expects a positive bigint."
+)
+_TOO_LONG: Final = "FixedLengthStream requires an integer expected length less than 2^53."
+_TOO_MANY: Final = "Attempt to write too many bytes through a FixedLengthStream."
+_TOO_FEW: Final = "FixedLengthStream did not see all expected bytes before close()."
+_AS_BYTES: Final = "This TransformStream is being used as a byte stream, but received"
+_TEXT: Final = (
+    f"{_AS_BYTES} a string on its writable side. If you wish to write a string, you'll probably "
+    "want to explicitly UTF-8-encode it with TextEncoder."
+)
+_NO_BYTES: Final = (
+    f"{_AS_BYTES} an object of non-ArrayBuffer/ArrayBufferView type on its writable side."
+)
 
 
 class TransformStream(HostObject):
@@ -49,6 +65,44 @@ class IdentityTransformStream(TransformStream):
     def js_new(cls, transformer: object = UNDEFINED) -> IdentityTransformStream:
         """Do `new IdentityTransformStream()`; an argument is ignored."""
         return cls()
+
+
+class FixedLengthStream(IdentityTransformStream):
+    """A `TransformStream` of bytes whose number is known before they come, as R2 wants it."""
+
+    js_class = "FixedLengthStream"
+
+    def __init__(self, length: int) -> None:
+        self._left = length
+        super().__init__({"transform": self._count, "flush": self._check})
+        self.readable.length = length
+
+    @classmethod
+    def js_new(cls, length: object = UNDEFINED) -> FixedLengthStream:
+        """Do `new FixedLengthStream(length)`."""
+        if idl.missing(length):
+            raise idl.wrong_construction(cls.js_class, 1, "bigint")
+        number = length.value if isinstance(length, BigInt) else idl.number(length)
+        if not math.isfinite(number):
+            raise JsException("TypeError", _NOT_WHOLE)
+        if number < 0:
+            raise JsException("TypeError", _NEGATIVE)
+        if number > SAFE:
+            raise JsException("TypeError", _TOO_LONG)
+        return cls(int(number))
+
+    def _count(self, chunk: object, controller: TransformController) -> None:
+        data = idl.buffer(chunk)
+        if data is None:
+            raise JsException("TypeError", _TEXT if isinstance(chunk, str) else _NO_BYTES)
+        self._left -= len(data)
+        if self._left < 0:
+            raise JsException("TypeError", _TOO_MANY)
+        controller.enqueue(data)
+
+    def _check(self, controller: TransformController) -> None:
+        if self._left:
+            self.readable.fail(JsException("TypeError", _TOO_FEW))
 
 
 class TransformController(HostObject):

@@ -153,3 +153,28 @@ def test_a_response_with_a_null_body_status_has_no_stream(status):
 
 async def _text(body):
     return await body.text()
+
+
+@pytest.mark.parametrize(
+    ("headers", "length"),
+    [
+        ((), None),
+        ((("content-length", "3"),), 3),
+        ((("content-length", "no"),), None),
+        ((("content-length", "3"), ("content-encoding", "gzip")), None),
+    ],
+)
+def test_a_streamed_body_has_the_length_that_its_headers_tell(headers, length):
+    """What R2 takes as the length of a stream."""
+
+    async def chunks():
+        yield b"abc"
+
+    async def main():
+        request = request_from_web(WebRequest("POST", "http://a/", headers, chunks()))
+        response = response_from_web(WebResponse(200, "OK", headers, chunks()))
+        assert (request.body.length, response.body.length) == (length, length)
+        whole = request_from_web(WebRequest("POST", "http://a/", (), b"abcd"))
+        assert whole.body.length == 4
+
+    asyncio.run(main())

@@ -383,3 +383,13 @@ def test_a_python_iterator_is_closed_when_its_stream_is_cancelled():
         assert closed == [True]
 
     run(main)
+
+
+def test_a_stream_of_bytes_knows_its_length_and_so_do_its_branches():
+    async def main():
+        stream = ReadableStream.of_bytes(b"abc")
+        assert stream.length == 3
+        assert [branch.length for branch in stream.tee()] == [3, 3]
+        assert ReadableStream.from_(["abc"]).length is None
+
+    asyncio.run(main())

@@ -6,9 +6,13 @@ import pytest
 
 from emulator.runtime.web.response import Response
 from emulator.runtime.web.streams import ReadableStream
-from emulator.runtime.web.transform import IdentityTransformStream, TransformStream
+from emulator.runtime.web.transform import (
+    FixedLengthStream,
+    IdentityTransformStream,
+    TransformStream,
+)
 from emulator.runtime.web.writable import WritableStream
-from emulator.values import UNDEFINED, JsException
+from emulator.values import UNDEFINED, BigInt, JsException
 
 
 async def text_of(call):
@@ -200,3 +204,82 @@ def test_writes_reach_an_asynchronous_sink_one_by_one():
         assert seen == ["begin a", "end a", "begin b", "end b"]
 
     run(main)
+
+
+# FixedLengthStream: as workerd 1.20260426.1 has it.
+
+
+def fixed(length, *chunks):
+    """What the reader gets, and the error of the last write."""
+
+    async def main():
+        stream = FixedLengthStream.js_new(length)
+        assert stream.readable.length == length
+        writer = stream.writable.getWriter()
+        reading = asyncio.ensure_future(text_of(lambda: Response.js_new(stream.readable).text()))
+        error = ""
+        for chunk in chunks:
+            error = await text_of(lambda chunk=chunk: writer.write(chunk))
+        if error is UNDEFINED:
+            await writer.close()
+        return await reading, "" if error is UNDEFINED else error
+
+    return asyncio.run(main())
+
+
+def test_as_many_bytes_as_were_told_pass():
+    assert fixed(3, b"a", b"bc") == ("abc", "")
+
+
+def test_too_many_bytes_break_both_sides():
+    error = "TypeError: Attempt to write too many bytes through a FixedLengthStream."
+    assert fixed(2, b"a", b"bc") == (error, error)
+
+
+def test_too_few_bytes_break_the_readable_side():
+    error = "TypeError: FixedLengthStream did not see all expected bytes before close()."
+    assert fixed(5, b"abc") == (error, "")
+
+
+@pytest.mark.parametrize(
+    ("chunk", "what"),
+    [
+        (
+            "abc",
+            "a string on its writable side. If you wish to write a string, you'll probably want to "
+            "explicitly UTF-8-encode it with TextEncoder.",
+        ),
+        (5, "an object of non-ArrayBuffer/ArrayBufferView type on its writable side."),
+    ],
+)
+def test_what_is_no_bytes_is_refused(chunk, what):
+    start = "TypeError: This TransformStream is being used as a byte stream, but received "
+    assert fixed(3, chunk)[1] == start + what
+
+
+@pytest.mark.parametrize(
+    ("length", "error"),
+    [
+        (
+            UNDEFINED,
+            "Failed to construct 'FixedLengthStream': constructor parameter 1 is not of type "
+            "'bigint'.",
+        ),
+        (
+            -1,
+            "The value cannot be converted because it is negative and this API expects a positive "
+            "bigint.",
+        ),
+        ("x", "The value cannot be converted because it is not an integer."),
+        (2**53, "FixedLengthStream requires an integer expected length less than 2^53."),
+    ],
+)
+def test_a_length_that_is_none_is_refused(length, error):
+    with pytest.raises(JsException) as caught:
+        FixedLengthStream.js_new(length)
+    assert str(caught.value) == f"TypeError: {error}"
+
+
+@pytest.mark.parametrize(("length", "expected"), [("3", 3), (1.5, 1), (None, 0), (BigInt(4), 4)])
+def test_a_length_may_be_anything_that_is_a_number(length, expected):
+    assert FixedLengthStream.js_new(length).readable.length == expected
