@@ -488,6 +488,7 @@ class Emulator:
         """All mail that Workers sent, in order."""
         return self._platform.emails.sent
 
+    @property
     def kv(self) -> Mapping[str, KvControl]:
         """The KV namespaces, by their bindings and by their ids."""
         if not self._platform.kv.names:

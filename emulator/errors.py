@@ -69,7 +69,7 @@ class NotSettled(EmulatorError):
 class Stuck(EmulatorError):
     """Nothing new can ever happen; the text says which calls wait and on which line.
 
-    Also where a plan of faults has a Workflow start over for ever at one instant.
+    Also where something starts over for ever at one instant, so that no time passes any more.
     """
 
 

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 
 # Callbacks per turn of the pump.
 _BUDGET = 1000
-# Turns in a row that used up their budget without the clock moving, after which `settle` and
-# `run_until` give up: whatever runs there will never end.
+# Turns in a row that used up their budget without the clock moving, after which calls give up:
+# whatever runs there will never end.
 _ENDLESS = 5000
 
 # pytest leaves these frames out of a failing test's traceback.
@@ -379,13 +379,17 @@ class Pump:
         return self._give_up(overdue, "reached its limit of virtual time")
 
     def _give_up_endless(self, *, idle: bool) -> None:
-        """Fail the goals with a limit of virtual time when time will never come to it."""
+        """Fail the goals when time does not move any more: neither a limit of virtual time nor
+        the moment when all that is due has run will ever come."""
         self._turns_at_once = 0 if idle else self._turns_at_once + 1
-        if self._turns_at_once > _ENDLESS:
-            self._turns_at_once = 0
-            limited = [goal for goal in self._goals if goal.limit is not None]
-            count = _ENDLESS * _BUDGET
-            self._give_up(limited, f"saw {count:,} things happen at one instant, without an end")
+        if self._turns_at_once <= _ENDLESS:
+            return
+        self._turns_at_once = 0
+        why = f"saw {_ENDLESS * _BUDGET:,} things happen at one instant, without an end"
+        self._give_up([goal for goal in self._goals if goal.limit is not None], why)
+        if self._driver is None:  # a server answers others meanwhile
+            for goal in self._goals:
+                self._fail([goal], self._endless(goal, why))
 
     def _give_up(self, goals: list[Goal], why: str) -> bool:
         failed = [
@@ -410,6 +414,15 @@ class Pump:
             f"Pending in the simulation:\n{self._list_pending()}\n"
             "If the Worker waits for something the test does, do it in another task, or before; "
             "if only time is missing, use `advance`; if a thread will act, open `emulator.hold()`."
+        )
+
+    def _endless(self, goal: Goal, why: str) -> Stuck:
+        return Stuck(
+            f"{goal.name}, called at {goal.where}, {why}. Pending in the simulation:\n"
+            f"{self._list_pending()}\n"
+            "Something starts itself again and no time passes between: a consumer that sends to "
+            "its own queue or an alarm that is set to now needs a delay; code that waits with "
+            "`asyncio.sleep(0)` should await an `asyncio.Event`."
         )
 
     def _fail_all(self, error: BaseException) -> None:

@@ -607,6 +607,25 @@ def test_settle_gives_up_on_what_never_ends_at_one_instant(
     simulate(test)
 
 
+def test_call_gives_up_on_what_never_ends_at_one_instant(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither it nor a call beside it can be answered, whichever started it."""
+    monkeypatch.setattr("emulator.pump._ENDLESS", 20)
+
+    async def spins(times: int) -> str:
+        for _ in range(times):
+            await asyncio.sleep(0)
+        return "done"
+
+    async def test(simulation: Simulation) -> None:
+        assert await simulation.call(spins(15_000)) == "done"
+        calls = [simulation.call(spins(10**9)), simulation.call(asyncio.Event().wait())]
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [Stuck, Stuck]
+        assert "saw 20,000 things happen at one instant, without an end" in str(outcomes[0])
+
+    simulate(test)
+
+
 def test_run_until_something_that_never_happens_says_so() -> None:
     async def test(simulation: Simulation) -> None:
         with pytest.raises(NotSettled, match="nothing more can happen"):
