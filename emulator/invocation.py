@@ -109,6 +109,10 @@ class Invocation(Scope):
         return self.isolate.exports if _EXPORTS in self.flags else None
 
     @property
+    def profile(self) -> str:
+        return self.kernel.profile
+
+    @property
     def alive(self) -> bool:
         """Whether a call it makes still has an effect."""
         return not (self.dead or self.ended)

@@ -3,7 +3,10 @@
 Importing the package adds them to the globals of the module `js`.
 """
 
+from emulator.runtime.crypto.keys import CryptoKey
+from emulator.runtime.crypto.subtle import SubtleCrypto
 from emulator.runtime.js import register
+from emulator.runtime.js_crypto import Crypto
 from emulator.runtime.web.abort import AbortController, AbortSignal
 from emulator.runtime.web.blob import Blob, File
 from emulator.runtime.web.caches import Cache, CacheStorage
@@ -42,6 +45,8 @@ for _class in (
     Cache,
     CacheStorage,
     CloseEvent,
+    Crypto,
+    CryptoKey,
     CustomEvent,
     ErrorEvent,
     Event,
@@ -56,6 +61,7 @@ for _class in (
     Reader,
     Request,
     Response,
+    SubtleCrypto,
     TransformStream,
     URL,
     URLSearchParams,
