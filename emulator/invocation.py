@@ -207,7 +207,8 @@ class Invocation(Scope):
         return pair(self)
 
     def report(self, error: BaseException) -> None:
-        self.log("error", f"Uncaught {format_error(error, self.isolate.worker.folder)}")
+        text = format_error(error, self.isolate.worker.folder)
+        self.log("error", f"Uncaught {text.removeprefix('pyodide.ffi.JsException: ')}")
         shown = describe_error(error).removeprefix("pyodide.ffi.JsException: ")
         self.find("handler_exception", f"{self.about}: {shown}", raised_at(error))
 

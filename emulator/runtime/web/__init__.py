@@ -10,6 +10,7 @@ from emulator.runtime.js_crypto import Crypto
 from emulator.runtime.web.abort import AbortController, AbortSignal
 from emulator.runtime.web.blob import Blob, File
 from emulator.runtime.web.caches import Cache, CacheStorage
+from emulator.runtime.web.compression import CompressionStream, DecompressionStream
 from emulator.runtime.web.events import (
     CloseEvent,
     CustomEvent,
@@ -24,6 +25,14 @@ from emulator.runtime.web.headers import Headers
 from emulator.runtime.web.request import Request
 from emulator.runtime.web.response import Response
 from emulator.runtime.web.streams import ReadableStream, Reader
+from emulator.runtime.web.surroundings import (
+    Cloudflare,
+    Navigator,
+    Performance,
+    Scheduler,
+    reportError,
+)
+from emulator.runtime.web.text_streams import TextDecoderStream, TextEncoderStream
 from emulator.runtime.web.transform import (
     FixedLengthStream,
     IdentityTransformStream,
@@ -31,6 +40,7 @@ from emulator.runtime.web.transform import (
 )
 from emulator.runtime.web.url import URL
 from emulator.runtime.web.url_parameters import URLSearchParams
+from emulator.runtime.web.url_pattern import URLPattern
 from emulator.runtime.web.websocket import (
     WebSocket,
     WebSocketPair,
@@ -45,9 +55,11 @@ for _class in (
     Cache,
     CacheStorage,
     CloseEvent,
+    CompressionStream,
     Crypto,
     CryptoKey,
     CustomEvent,
+    DecompressionStream,
     ErrorEvent,
     Event,
     EventTarget,
@@ -57,13 +69,18 @@ for _class in (
     Headers,
     IdentityTransformStream,
     MessageEvent,
+    Navigator,
+    Performance,
     ReadableStream,
     Reader,
     Request,
     Response,
     SubtleCrypto,
+    TextDecoderStream,
+    TextEncoderStream,
     TransformStream,
     URL,
+    URLPattern,
     URLSearchParams,
     WebSocket,
     WebSocketPair,
@@ -73,3 +90,11 @@ for _class in (
     register(_class.js_class, _class)
 register("fetch", fetch)
 register("caches", CacheStorage())
+register("reportError", reportError)
+for _name, _object in (
+    ("navigator", Navigator()),
+    ("performance", Performance()),
+    ("scheduler", Scheduler()),
+    ("Cloudflare", Cloudflare()),
+):
+    register(_name, _object)
