@@ -88,6 +88,7 @@ class Sockets:
             raise JsException("Error", _TOO_MANY)
         end: Any = socket.hibernatable()
         held = Held(end, distinct, socket)
+        socket.tags = distinct
         end.held_by(None)
         end.on_arrival = lambda frame: self._arrived(held, frame)
         self._held.append(held)
@@ -182,6 +183,8 @@ class Sockets:
             held.end.drop()
             return
         method = _HANDLERS[kind]
+        if kind == "close":
+            self._forget(held)
         kernel = self._home.kernel
         event = Event(method, over, in_request=True)
         if crash:
@@ -190,8 +193,6 @@ class Sockets:
             event.finish = lambda _: _crash_soon(live)
         kernel.record("object_call", live.subject, method=method, by=held.end.line.name)
         live.begin(event, live.socket_event(event, method, lambda: _arguments(held, frame)))
-        if kind == "close":
-            kernel.loop.kernel_soon(self._forget, held)
 
     def _live(self) -> LiveObject | None:
         try:
@@ -214,6 +215,7 @@ def _awake(held: Held) -> WebSocket:
     """What the object in memory has of a socket; made anew where it has slept since."""
     if held.socket is None:
         held.socket = WebSocket.awakened(held.end)
+        held.socket.tags = held.tags
         held.socket.attachment = held.attachment
         held.socket.closed_out = held.closed_out
     return held.socket
