@@ -20,9 +20,11 @@ from emulator.faults.sites import site_name
 from emulator.objects.event import Event, over
 from emulator.runtime.host import BROKEN, Close
 from emulator.runtime.web.websocket import WebSocket
-from emulator.values import ArrayBuffer, JsException, from_milliseconds
+from emulator.values import ArrayBuffer, JsException, from_milliseconds, from_v8
+from emulator.values.plain import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from emulator.objects.bindings import DurableObjectId
@@ -112,10 +114,11 @@ class Sockets:
 
     # -- for the platform ------------------------------------------------------------------------
 
-    @property
-    def count(self) -> int:
-        """How many are open."""
-        return len(self._held)
+    def shown(self) -> Iterator[tuple[tuple[str, ...], Any]]:
+        """Yield tags and attachment of each that is open."""
+        for held in self._held:
+            data = held.attachment if held.socket is None else held.socket.attachment
+            yield held.tags, None if data is None else plain(from_v8(data))
 
     def sleep(self) -> None:
         """The object's memory is dropped; the connections stay."""

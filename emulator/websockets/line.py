@@ -149,6 +149,12 @@ class End:
             holder.at_leave(lambda: self._left(holder))
 
     def _left(self, holder: Invocation) -> None:
+        if self.holder is holder and not self.dropped:
+            self._receiver = None  # no line of it runs any more
+            # After what it sent in its last turn.
+            self.line.kernel.loop.kernel_soon(self._abandoned, holder)
+
+    def _abandoned(self, holder: Invocation) -> None:
         if self.holder is holder:
             self.drop()
 

@@ -73,6 +73,8 @@ async def test_a_message_wakes_an_object_and_only_what_is_kept_is_there() -> Non
         await ada.send("b")
         await objects(emulator).evict("x")
         assert not objects(emulator).objects
+        found = [(one.tags, one.attachment) for one in objects(emulator).sockets("x")]
+        assert found == [(("ada", "all"), "ada"), (("grace", "all"), "grace")]
         await grace.send("c")
         assert list(ada.messages) == ["welcome ada", "1 ada a", "2 ada b"]
         assert list(grace.messages) == ["welcome grace", "1 grace c"]
