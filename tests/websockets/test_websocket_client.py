@@ -460,6 +460,29 @@ async def test_both_ends_in_one_worker() -> None:
         assert list(emulator.findings) == []
 
 
+async def test_a_connection_goes_on_behind_a_service_binding() -> None:
+    async def forward(self: Any, request: Any) -> Any:
+        return await self.env.BACK.fetch(request)
+
+    def serve(server: Any) -> None:
+        listening(
+            server, message=lambda e: server.send(e.data), close=lambda e: print("closed", e.code)
+        )
+
+    front = answering(forward, name="front", services=[{"binding": "BACK", "service": "back"}])
+    async with Emulator([front, serving(serve, name="back")]) as emulator:
+        async with emulator.websocket("/") as ws:
+            await emulator.advance("1 hour")
+            await ws.send("through")
+            assert await ws.receive() == "through"
+        assert logged(emulator) == ["closed 1000"]
+        emulator.faults.add("websocket.back.message#2:disconnect")
+        other = await emulator.websocket("/")
+        await other.send("x")
+        assert other.closed.code == 1006
+        assert list(emulator.findings) == []
+
+
 async def test_a_test_stands_in_for_a_server_outside() -> None:
     seen: list[Any] = []
 
