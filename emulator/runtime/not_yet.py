@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 # What a Worker's global scope has besides what `js` gives: workerd's global-scope.h with the flags
 # that newer dates imply, and V8's built-ins.
 _JS_GLOBALS: Final = """
-Atomics Body DisposableStack EventSource ExtendableEvent FetchEvent Float16Array HTMLRewriter Intl
-Iterator MessageChannel MessagePort PromiseRejectionEvent Proxy ReadableByteStreamController
+Atomics Body DisposableStack EventSource ExtendableEvent FetchEvent Float16Array Intl Iterator
+MessageChannel MessagePort PromiseRejectionEvent Proxy ReadableByteStreamController
 ReadableStreamBYOBReader ReadableStreamBYOBRequest ReadableStreamDefaultController ScheduledEvent
 ServiceWorkerGlobalScope SharedArrayBuffer SuppressedError TailEvent TraceEvent
 TransformStreamDefaultController WebAssembly WorkerGlobalScope WritableStreamDefaultController

@@ -98,3 +98,8 @@ for _name, _object in (
     ("Cloudflare", Cloudflare()),
 ):
     register(_name, _object)
+
+# Above the classes that it rewrites.
+from emulator.runtime.html.rewriter import HTMLRewriter  # noqa: E402
+
+register("HTMLRewriter", HTMLRewriter)
