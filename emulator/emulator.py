@@ -6,7 +6,7 @@ It is over 400 lines because a class of documented small members is one idea.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from inspect import isawaitable
 from os import PathLike
@@ -251,6 +251,15 @@ class Emulator:
         self._check_open("websocket")
         target = self._platform.worker(worker)
         return Connecting(lambda: self._open(target, url, headers, params, subprotocols))
+
+    def mock_websocket(self, url: str, handler: Callable[[WebSocket], Awaitable[object]]) -> None:
+        """Stand in for a WebSocket server outside, to which Workers connect.
+
+        `handler(ws)` is a coroutine function that runs in the simulation, once for each connection;
+        it sends and receives as a test does. Its end closes the connection, and what it raises
+        reaches the test. The query of the URL does not count.
+        """
+        self._kernel.outbound.servers.add(url, handler)
 
     async def _open(
         self, worker: Worker, url: str | httpx.URL, headers: Any, params: Any, protocols: Any

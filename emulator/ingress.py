@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from emulator.bindings.calls import resolve
 from emulator.bindings.outbound import read_body
 from emulator.errors import WorkerCrashed, WorkerLoadError
 from emulator.faults.sites import site_name
@@ -29,6 +28,7 @@ from emulator.runtime.web.boundary import request_from_web, response_to_web
 from emulator.trace import http_body
 from emulator.values import JsException
 from emulator.websockets import handshake
+from emulator.websockets.line import stay_for
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -266,7 +266,6 @@ class Ingress:
         self, worker: Worker, invocation: Invocation, exchange: Exchange, action: str, end: End
     ) -> None:
         """Connect the client, and go on as long as the connection does that ends here."""
-        line = end.line
         if action == "crash_after":
             worker.crash()
             return
@@ -277,12 +276,7 @@ class Ingress:
         else:
             exchange.socket = end
         exchange.finish()
-        if end.other.holder is invocation:
-            end.other.site = worker.name
-            over = self._kernel.loop.create_future()
-            line.at_end(lambda: resolve(over, None))
-            await over
-            await asyncio.sleep(0)  # the last event comes first
+        await stay_for(end, invocation)
 
     # -- bodies ----------------------------------------------------------------------------------
 

@@ -109,6 +109,10 @@ class Invocation(Scope):
         return self.isolate.exports if _EXPORTS in self.flags else None
 
     @property
+    def profile(self) -> str:
+        return self.kernel.profile
+
+    @property
     def alive(self) -> bool:
         """Whether a call it makes still has an effect."""
         return not (self.dead or self.ended)
@@ -203,7 +207,8 @@ class Invocation(Scope):
         return pair(self)
 
     def report(self, error: BaseException) -> None:
-        self.log("error", f"Uncaught {format_error(error, self.isolate.worker.folder)}")
+        text = format_error(error, self.isolate.worker.folder)
+        self.log("error", f"Uncaught {text.removeprefix('pyodide.ffi.JsException: ')}")
         shown = describe_error(error).removeprefix("pyodide.ffi.JsException: ")
         self.find("handler_exception", f"{self.about}: {shown}", raised_at(error))
 

@@ -149,6 +149,7 @@ class Kernel:
         self.logs.clear()
         self.background.clear()
         self.outbound.sent.clear()
+        self.outbound.servers.clear()
 
     def close(self) -> None:
         """Stop the loop and give back what was borrowed from the process."""

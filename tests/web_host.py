@@ -27,6 +27,7 @@ class FakeHost:
 
     def __init__(self) -> None:
         self.flags = MODERN
+        self.profile = "production"
         self.env: dict[str, Any] = {}
         self.sent: list[WebRequest] = []
         self.answer: Any = WebResponse(200, "OK", (("content-type", "text/plain"),), b"hello")

@@ -27,6 +27,7 @@ from emulator.bindings.transport import Client, is_unmatched
 from emulator.errors import EmulatorError, OutboundDenied
 from emulator.location import Location, caller, raised_at
 from emulator.runtime.host import WebRequest, WebResponse
+from emulator.websockets.servers import Servers, asks_for_socket
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -49,6 +50,7 @@ class Outbound:
         self.network = OuterNetwork(kernel.pump) if mode == "allow" else Nowhere()
         self._client: httpx.AsyncClient | None = None
         self.sent: list[SentRequest] = []
+        self.servers = Servers(kernel)
         kernel.loop.on_socket = self._refuse_socket
         own_clients.watch(self)
 
@@ -135,6 +137,9 @@ class Outbound:
         self, invocation: Invocation, where: Location | None, request: httpx.Request
     ) -> httpx.Response:
         """One request and its answer, by a mock if there is one."""
+        opened = self.servers.answer(request)
+        if opened is not None:
+            return opened
         if self._client is None:
             self._client = Client(self.network)
         try:
@@ -196,7 +201,12 @@ class Outbound:
             f'(`respx_mock.{method.lower()}("{url}").respond(200)`), or allow real ones with '
             '`outbound="allow"` (in a test: `@pytest.mark.emulator(outbound="allow")`)'
         )
-        if self.allows:
+        if asks_for_socket(request):
+            text = (
+                f"{method} {url} asks for a WebSocket to the outside, and no such connection is "
+                f'ever made. Stand in for the server: `emulator.mock_websocket("{url}", handler)`'
+            )
+        elif self.allows:
             text = (
                 f"{method} {url} matches no route of the active respx mock, which lets nothing "
                 "else through. Add a route (`.pass_through()` sends the request), or make the "
@@ -249,7 +259,10 @@ def _web_response(
     response: httpx.Response, body: bytes | IncomingBody, url: str, redirected: bool
 ) -> WebResponse:
     headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())
-    return WebResponse(response.status_code, response.reason_phrase, headers, body, url, redirected)
+    return WebResponse(
+        *(response.status_code, response.reason_phrase, headers, body, url, redirected),
+        socket=response.extensions.get("socket"),
+    )
 
 
 async def read_body(body: bytes | AsyncIterator[bytes]) -> bytes:

@@ -94,10 +94,9 @@ class DurableObjectState(HostObject):
         given = _socket("getTags", socket)
         if given.state not in ("accepted", "hibernatable"):
             raise JsException("Error", _NOT_ACCEPTED)
-        held = self._sockets.find(given)
-        if held is None:
+        if given.state != "hibernatable":
             raise JsException("Error", _NO_TAGS)
-        return list(held.tags)
+        return list(given.tags)
 
     def setWebSocketAutoResponse(self, pair: Any = UNDEFINED) -> Any:
         """Let a message be answered without the object, or no longer."""

@@ -39,6 +39,14 @@ class ObjectRecord:
     in_memory: bool
 
 
+@dataclass(frozen=True, slots=True)
+class SocketRecord:
+    """A WebSocket that an object holds: its tags, and its attachment as plain Python."""
+
+    tags: tuple[str, ...]
+    attachment: Any
+
+
 class Storage(Mapping[str, Any]):
     """What an object keeps: its values by key, in the order of the keys, as plain Python.
 
@@ -99,6 +107,11 @@ class DurableObjects:
     def storage(self, name: str) -> Storage:
         """What an object keeps."""
         return Storage(self._objects, self._space, self._id(name).id)
+
+    def sockets(self, name: str) -> list[SocketRecord]:
+        """The WebSockets that an object has accepted with `ctx.acceptWebSocket`, oldest first."""
+        held = self._space.sockets.get(self._id(name).id)
+        return [] if held is None else [SocketRecord(*facts) for facts in held.shown()]
 
     def alarm(self, name: str) -> datetime | None:
         """When the alarm of an object runs next, aware; None if there is none."""

@@ -20,9 +20,11 @@ from emulator.faults.sites import site_name
 from emulator.objects.event import Event, over
 from emulator.runtime.host import BROKEN, Close
 from emulator.runtime.web.websocket import WebSocket
-from emulator.values import ArrayBuffer, JsException, from_milliseconds
+from emulator.values import ArrayBuffer, JsException, from_milliseconds, from_v8
+from emulator.values.plain import plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from emulator.objects.bindings import DurableObjectId
@@ -88,6 +90,7 @@ class Sockets:
             raise JsException("Error", _TOO_MANY)
         end: Any = socket.hibernatable()
         held = Held(end, distinct, socket)
+        socket.tags = distinct
         end.held_by(None)
         end.on_arrival = lambda frame: self._arrived(held, frame)
         self._held.append(held)
@@ -111,10 +114,11 @@ class Sockets:
 
     # -- for the platform ------------------------------------------------------------------------
 
-    @property
-    def count(self) -> int:
-        """How many are open."""
-        return len(self._held)
+    def shown(self) -> Iterator[tuple[tuple[str, ...], Any]]:
+        """Yield tags and attachment of each that is open."""
+        for held in self._held:
+            data = held.attachment if held.socket is None else held.socket.attachment
+            yield held.tags, None if data is None else plain(from_v8(data))
 
     def sleep(self) -> None:
         """The object's memory is dropped; the connections stay."""
@@ -182,6 +186,8 @@ class Sockets:
             held.end.drop()
             return
         method = _HANDLERS[kind]
+        if kind == "close":
+            self._forget(held)
         kernel = self._home.kernel
         event = Event(method, over, in_request=True)
         if crash:
@@ -190,8 +196,6 @@ class Sockets:
             event.finish = lambda _: _crash_soon(live)
         kernel.record("object_call", live.subject, method=method, by=held.end.line.name)
         live.begin(event, live.socket_event(event, method, lambda: _arguments(held, frame)))
-        if kind == "close":
-            kernel.loop.kernel_soon(self._forget, held)
 
     def _live(self) -> LiveObject | None:
         try:
@@ -214,6 +218,7 @@ def _awake(held: Held) -> WebSocket:
     """What the object in memory has of a socket; made anew where it has slept since."""
     if held.socket is None:
         held.socket = WebSocket.awakened(held.end)
+        held.socket.tags = held.tags
         held.socket.attachment = held.attachment
         held.socket.closed_out = held.closed_out
     return held.socket

@@ -110,6 +110,10 @@ class Host(Protocol):
     def caches(self) -> CacheService:
         """What stands behind `caches`."""
 
+    @property
+    def profile(self) -> str:
+        """Which Cloudflare this is: `production`, or the local simulator, `miniflare`."""
+
     def missing_binding(self, name: str) -> str:
         """Say why `env` lacks a name that was looked up; empty if that is the code's affair."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.runtime.calls import invoke
 from emulator.runtime.js_binary import BINARY
 from emulator.runtime.js_prototypes import Constructor
+from emulator.runtime.js_reflect import REFLECTION
 from emulator.runtime.js_timers import TIMERS
 from emulator.runtime.not_yet import JS_GLOBALS, is_import, not_yet
 from emulator.runtime.proxies import wrap
@@ -106,4 +107,5 @@ GLOBALS.update(TIMERS)
 
 
 GLOBALS.update(BUILTINS)
+GLOBALS.update(REFLECTION)
 GLOBALS.update({"globalThis": _GlobalThis(), "self": _GlobalThis()})

@@ -189,6 +189,11 @@ def _now() -> datetime:
     return from_milliseconds(to_milliseconds(datetime.now(UTC)))
 
 
+def now_in_milliseconds() -> float:
+    """Return `Date.now()`."""
+    return to_milliseconds(_now())
+
+
 def _number(value: Any = 0) -> Any:
     held = value.value if isinstance(value, BigInt) else value
     return to_number(held)

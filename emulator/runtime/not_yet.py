@@ -15,17 +15,12 @@ if TYPE_CHECKING:
 # What a Worker's global scope has besides what `js` gives: workerd's global-scope.h with the flags
 # that newer dates imply, and V8's built-ins.
 _JS_GLOBALS: Final = """
-AggregateError Atomics Body ByteLengthQueuingStrategy Cloudflare
-CompressionStream CountQueuingStrategy Crypto CryptoKey DOMException DecompressionStream
-DisposableStack EventSource ExtendableEvent FetchEvent FinalizationRegistry
-Float16Array Function HTMLRewriter Intl Iterator MessageChannel MessagePort Navigator Performance
-PromiseRejectionEvent Proxy ReadableByteStreamController ReadableStreamBYOBReader
-ReadableStreamBYOBRequest ReadableStreamDefaultController Reflect ScheduledEvent
-ServiceWorkerGlobalScope SharedArrayBuffer SubtleCrypto SuppressedError TailEvent TextDecoderStream
-TextEncoderStream TraceEvent TransformStreamDefaultController URLPattern WeakMap WeakRef WeakSet
-WebAssembly WorkerGlobalScope WritableStreamDefaultController WritableStreamDefaultWriter
-addEventListener dispatchEvent escape eval isFinite navigator origin performance
-removeEventListener reportError scheduler unescape
+Atomics Body DisposableStack EventSource ExtendableEvent FetchEvent Float16Array Intl Iterator
+MessageChannel MessagePort PromiseRejectionEvent Proxy ReadableByteStreamController
+ReadableStreamBYOBReader ReadableStreamBYOBRequest ReadableStreamDefaultController ScheduledEvent
+ServiceWorkerGlobalScope SharedArrayBuffer SuppressedError TailEvent TraceEvent
+TransformStreamDefaultController WebAssembly WorkerGlobalScope WritableStreamDefaultController
+WritableStreamDefaultWriter addEventListener dispatchEvent removeEventListener
 """
 JS_GLOBALS: Final = frozenset(_JS_GLOBALS.split())
 

@@ -37,13 +37,13 @@ from emulator.runtime.web.boundary import request_from_web
 from emulator.services.entrypoint import entrypoint_class
 from emulator.values import JsException
 from emulator.websockets import handshake
+from emulator.websockets.line import stay_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from emulator.isolate import Isolate
     from emulator.runtime.host import WebRequest, WebResponse
-    from emulator.websockets.line import Line
 
 
 class _Failed(Exception):
@@ -70,8 +70,8 @@ class ServiceEvent(Invocation):
         self._answered = False
         self._answering = False
         self._handed_out = False
+        self._socket: Any = None  # the end of a WebSocket that it gave out
         self._bodies: list[asyncio.Task[None]] = []
-        self._line: Line | None = None
 
     # -- what it is asked ------------------------------------------------------------------------
 
@@ -108,9 +108,7 @@ class ServiceEvent(Invocation):
         with self._user_code():
             answer = await call_handler(handler, *arguments)
         response = handshake.check(request, response_of(answer))
-        end: Any = response.socket
-        if end is not None and end.other.holder is self:
-            end.other.site, self._line = self.worker, end.line
+        self._socket = response.socket
         return replace(response, body=across(response.body, self))
 
     def _class(self) -> type[Any] | None:
@@ -165,14 +163,11 @@ class ServiceEvent(Invocation):
 
     async def _stay(self) -> None:
         """Go on while something of it is the caller's to use."""
-        loop = self.kernel.loop
-        if self._line is not None:
-            over: asyncio.Future[None] = loop.create_future()
-            self._line.at_end(lambda: calls.resolve(over, None))
-            await over
-            await asyncio.sleep(0)  # the last event comes first
+        if self._socket is not None:
+            await stay_for(self._socket, self)
         if not (self._handed_out or self._bodies):
             return
+        loop = self.kernel.loop
         left: asyncio.Future[None] = loop.create_future()
         self.caller.at_leave(lambda: None if loop.is_closed() else calls.resolve(left, None))
         if self._handed_out:

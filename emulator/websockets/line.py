@@ -11,6 +11,7 @@ or to the test; where it is given up without a Close the other end hears that th
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -149,6 +150,12 @@ class End:
             holder.at_leave(lambda: self._left(holder))
 
     def _left(self, holder: Invocation) -> None:
+        if self.holder is holder and not self.dropped:
+            self._receiver = None  # no line of it runs any more
+            # After what it sent in its last turn.
+            self.line.kernel.loop.kernel_soon(self._abandoned, holder)
+
+    def _abandoned(self, holder: Invocation) -> None:
         if self.holder is holder:
             self.drop()
 
@@ -175,3 +182,14 @@ def pair(invocation: Invocation) -> tuple[End, End]:
     line.first.held_by(invocation)
     line.second.held_by(invocation)
     return line.first, line.second
+
+
+async def stay_for(end: End, invocation: Invocation) -> None:
+    """Go on as long as a connection does whose other end an invocation has accepted."""
+    if end.other.holder is not invocation:
+        return
+    end.other.site = invocation.worker
+    over = invocation.kernel.loop.create_future()
+    end.line.at_end(lambda: None if over.done() else over.set_result(None))
+    await over
+    await asyncio.sleep(0)  # the last event comes first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +76,6 @@ async def test_messages_go_both_ways_and_take_no_time() -> None:
 
 async def test_receive_moves_the_clock_to_the_next_message() -> None:
     def serve(server: Any) -> None:
-        import asyncio
-
         async def later(event: Any) -> None:
             await asyncio.sleep(90)
             server.send("late")
@@ -447,8 +446,6 @@ async def test_both_ends_in_one_worker() -> None:
     """A pair that no client gets connects the Worker with itself."""
 
     async def fetch(self: Any, request: Any) -> Any:
-        import asyncio
-
         first, second = WebSocketPair.new()
         came: asyncio.Queue[str] = asyncio.Queue()
         first.accept()
@@ -463,10 +460,71 @@ async def test_both_ends_in_one_worker() -> None:
         assert list(emulator.findings) == []
 
 
+async def test_a_connection_goes_on_behind_a_service_binding() -> None:
+    async def forward(self: Any, request: Any) -> Any:
+        return await self.env.BACK.fetch(request)
+
+    def serve(server: Any) -> None:
+        listening(
+            server, message=lambda e: server.send(e.data), close=lambda e: print("closed", e.code)
+        )
+
+    front = answering(forward, name="front", services=[{"binding": "BACK", "service": "back"}])
+    async with Emulator([front, serving(serve, name="back")]) as emulator:
+        async with emulator.websocket("/") as ws:
+            await emulator.advance("1 hour")
+            await ws.send("through")
+            assert await ws.receive() == "through"
+        assert logged(emulator) == ["closed 1000"]
+        emulator.faults.add("websocket.back.message#2:disconnect")
+        other = await emulator.websocket("/")
+        await other.send("x")
+        assert other.closed.code == 1006
+        assert list(emulator.findings) == []
+
+
+async def test_a_test_stands_in_for_a_server_outside() -> None:
+    seen: list[Any] = []
+
+    async def feed(ws: Any) -> None:
+        seen.append(await ws.receive())
+        await ws.send("42")
+        seen.append(await ws.wait_closed())
+
+    async def fetch(self: Any, request: Any) -> Any:
+        socket = WebSocket.new("wss://feed.example/x?key=1")
+        heard: asyncio.Queue[Any] = asyncio.Queue()
+        socket.onopen = lambda event: socket.send("subscribe")
+        socket.onmessage = lambda event: heard.put_nowait(event.data)
+        price = await heard.get()
+        socket.close(1000, "enough")
+        return Response(f"{price} {socket.readyState}")
+
+    async with Emulator(answering(fetch)) as emulator:
+        emulator.mock_websocket("wss://feed.example/x", feed)
+        assert (await emulator.fetch("/")).text == "42 2"
+        assert [seen[0], seen[1].reason] == ["subscribe", "enough"]
+        assert list(emulator.findings) == []
+
+
+async def test_an_assertion_of_a_server_reaches_the_test() -> None:
+    async def feed(ws: Any) -> None:
+        assert await ws.receive() == "other"
+
+    async def fetch(self: Any, request: Any) -> Any:
+        socket = WebSocket.new("wss://feed.example/x")
+        socket.onopen = lambda event: socket.send("this")
+        await asyncio.sleep(1)
+        return Response("")
+
+    async with Emulator(answering(fetch)) as emulator:
+        emulator.mock_websocket("wss://feed.example/x", feed)
+        with pytest.raises(AssertionError):
+            await emulator.fetch("/")
+
+
 async def test_a_socket_to_the_outside_is_an_outbound_request() -> None:
     async def fetch(self: Any, request: Any) -> Any:
-        import asyncio
-
         socket = WebSocket.new("wss://feed.example/x")
         heard: asyncio.Queue[Any] = asyncio.Queue()
         socket.onerror = lambda event: heard.put_nowait(event.message)
@@ -477,7 +535,7 @@ async def test_a_socket_to_the_outside_is_an_outbound_request() -> None:
     async with Emulator(answering(fetch)) as emulator:
         text = (await emulator.fetch("/")).text
         assert text.startswith("(0, ('TypeError', \"Websockets obtained from the 'new WebSocket()'")
-        assert "GET https://feed.example/x is not mocked" in text
+        assert "GET https://feed.example/x asks for a WebSocket to the outside" in text
         assert text.endswith("(1006, 'Failed to establish websocket connection') 3")
         assert [finding.code for finding in emulator.findings] == ["outbound_unmocked"]
 

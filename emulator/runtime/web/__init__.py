@@ -3,10 +3,14 @@
 Importing the package adds them to the globals of the module `js`.
 """
 
+from emulator.runtime.crypto.keys import CryptoKey
+from emulator.runtime.crypto.subtle import SubtleCrypto
 from emulator.runtime.js import register
+from emulator.runtime.js_crypto import Crypto
 from emulator.runtime.web.abort import AbortController, AbortSignal
 from emulator.runtime.web.blob import Blob, File
 from emulator.runtime.web.caches import Cache, CacheStorage
+from emulator.runtime.web.compression import CompressionStream, DecompressionStream
 from emulator.runtime.web.events import (
     CloseEvent,
     CustomEvent,
@@ -21,6 +25,14 @@ from emulator.runtime.web.headers import Headers
 from emulator.runtime.web.request import Request
 from emulator.runtime.web.response import Response
 from emulator.runtime.web.streams import ReadableStream, Reader
+from emulator.runtime.web.surroundings import (
+    Cloudflare,
+    Navigator,
+    Performance,
+    Scheduler,
+    reportError,
+)
+from emulator.runtime.web.text_streams import TextDecoderStream, TextEncoderStream
 from emulator.runtime.web.transform import (
     FixedLengthStream,
     IdentityTransformStream,
@@ -28,6 +40,7 @@ from emulator.runtime.web.transform import (
 )
 from emulator.runtime.web.url import URL
 from emulator.runtime.web.url_parameters import URLSearchParams
+from emulator.runtime.web.url_pattern import URLPattern
 from emulator.runtime.web.websocket import (
     WebSocket,
     WebSocketPair,
@@ -42,7 +55,11 @@ for _class in (
     Cache,
     CacheStorage,
     CloseEvent,
+    CompressionStream,
+    Crypto,
+    CryptoKey,
     CustomEvent,
+    DecompressionStream,
     ErrorEvent,
     Event,
     EventTarget,
@@ -52,12 +69,18 @@ for _class in (
     Headers,
     IdentityTransformStream,
     MessageEvent,
+    Navigator,
+    Performance,
     ReadableStream,
     Reader,
     Request,
     Response,
+    SubtleCrypto,
+    TextDecoderStream,
+    TextEncoderStream,
     TransformStream,
     URL,
+    URLPattern,
     URLSearchParams,
     WebSocket,
     WebSocketPair,
@@ -67,3 +90,16 @@ for _class in (
     register(_class.js_class, _class)
 register("fetch", fetch)
 register("caches", CacheStorage())
+register("reportError", reportError)
+for _name, _object in (
+    ("navigator", Navigator()),
+    ("performance", Performance()),
+    ("scheduler", Scheduler()),
+    ("Cloudflare", Cloudflare()),
+):
+    register(_name, _object)
+
+# Above the classes that it rewrites.
+from emulator.runtime.html.rewriter import HTMLRewriter  # noqa: E402
+
+register("HTMLRewriter", HTMLRewriter)

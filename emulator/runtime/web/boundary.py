@@ -52,12 +52,21 @@ def response_to_web(value: object) -> WebResponse:
     return WebResponse(
         response.status,
         response.statusText,
-        response.wire_headers,
+        _with_length(response),
         response.take(),
         response.url,
         response.redirected,
         socket,
     )
+
+
+def _with_length(response: Response) -> tuple[tuple[str, str], ...]:
+    """Return the headers, with the length of a body that a `FixedLengthStream` announced."""
+    headers = tuple(response.wire_headers)
+    length = response.announced_length
+    if length is None or any(name == "content-length" for name, _ in headers):
+        return headers
+    return (*headers, ("content-length", str(length)))
 
 
 def response_from_web(response: WebResponse) -> Response:

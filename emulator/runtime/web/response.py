@@ -153,6 +153,11 @@ class Response(Body):
         return headers.pairs if isinstance(headers, Headers) else headers
 
     @property
+    def announced_length(self) -> int | None:
+        """Return how many bytes a `FixedLengthStream` has announced."""
+        return getattr(self._content, "length", None)
+
+    @property
     def ok(self) -> bool:
         """Tell whether the status is 200 to 299."""
         return 200 <= self.status < 300

@@ -193,7 +193,11 @@ class _Middle:
 
     def close(self) -> Awaitable[Any] | None:
         flush = self._callbacks.get("flush")
-        work = None if flush is None else awaitable(flush(self._controller))
+        try:
+            work = None if flush is None else awaitable(flush(self._controller))
+        except Exception as error:
+            self.fail(error)
+            raise
         if work is not None:
             return self._close_after(work)
         self.readable.finish()

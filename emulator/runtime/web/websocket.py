@@ -94,6 +94,7 @@ class WebSocket(EventTarget):
         self.protocol: str | None = ""
         self.extensions: str | None = ""
         self.attachment: bytes | None = None
+        self.tags: tuple[str, ...] = ()  # of one that a Durable Object holds
         self.onopen = self.onmessage = self.onclose = self.onerror = None
         self.closed_in = self.closed_out = False
         self.error: BaseException | None = None
