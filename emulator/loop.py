@@ -705,10 +705,16 @@ class SimLoop(Refusals):
             return False
         if isinstance(value, (FunctionType, MethodType)):
             return (value.__module__ or "").startswith("emulator.")
-        if not type(value).__module__.startswith("emulator."):
-            return False  # the user's: asking it for attributes may run code of its own
-        kernel = getattr(value, "kernel", None) or getattr(value, "_kernel", value)
-        return getattr(kernel, "loop", None) is self
+        kernel = _attribute(value, "kernel") or _attribute(value, "_kernel") or value
+        return _attribute(kernel, "loop") is self
+
+
+def _attribute(value: object, name: str) -> Any:
+    """An attribute, without the user's `__getattr__`: that may be code of a dead isolate."""
+    try:
+        return object.__getattribute__(value, name)
+    except AttributeError:
+        return None
 
 
 class _Generator(weakref.ref[Any]):

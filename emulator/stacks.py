@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 # What a runner says instead of the budget it has left, when it stopped in the middle of a turn.
 _LEFT = object()
 
+_OTHER_THREAD = (
+    "code that waits without `await` (run_sync, a synchronous HTTP client) can go on only in the "
+    "thread it began in, and the emulator is used from another one now"
+)
+
 
 class NoStack(RuntimeError):
     """The running code cannot be suspended: it was not entered by the loop."""
@@ -51,6 +56,8 @@ class Stacks:
     def __init__(self, loop: SimLoop) -> None:
         self._loop = loop
         self._runner: _Stack | None = None
+        # A stack belongs to a thread: the one in which the runner began.
+        self._thread: int | None = None
         # Those that wait, in the order in which they were parked, and whose code they run.
         self._parked: dict[_Stack, Scope | None] = {}
         # How many were parked and have not come to their end.
@@ -70,8 +77,9 @@ class Stacks:
         """Do the loop's work where it can be suspended; returns what is left of the budget."""
         while True:
             runner = self._runner
-            if runner is None or runner.dead:
+            if runner is None or runner.dead or self._thread != self._loop._thread_id:
                 runner = self._runner = _begin()
+                self._thread = self._loop._thread_id
             runner.parent = greenlet.getcurrent()
             left = runner.switch(work, budget)
             if left is not _LEFT:
@@ -93,7 +101,12 @@ class Stacks:
             return
         task = asyncio.current_task(self._loop)
 
+        thread = self._thread
+
         def go_on(_: object) -> None:
+            if self._thread != thread:
+                self._loop.abort(RuntimeError(_OTHER_THREAD))
+                return
             current.parent = greenlet.getcurrent()
             current.switch()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -297,3 +298,37 @@ def test_a_tracer_sees_calls_and_returns_in_pairs() -> None:
     finally:
         sys.settrace(before)
     assert (depth[0], lowest[0]) == (0, 0)
+
+
+def test_a_simulation_may_go_on_in_another_thread() -> None:
+    simulation = Simulation()
+
+    def use() -> float:
+        async def main() -> float:
+            await simulation.advance(1)
+            return float(await simulation.call(waits()))
+
+        return asyncio.run(main())
+
+    async def waits() -> float:
+        wait(asyncio.sleep(1))
+        return asyncio.get_running_loop().time()
+
+    with simulation, ThreadPoolExecutor(1) as other:
+        assert [use(), other.submit(use).result(), use()] == [2.0, 4.0, 6.0]
+
+
+def test_code_that_waits_cannot_go_on_in_another_thread() -> None:
+    simulation = Simulation()
+
+    async def waits() -> None:
+        wait(asyncio.sleep(10))
+
+    def advance(seconds: float) -> None:
+        asyncio.run(simulation.advance(seconds))
+
+    with simulation, ThreadPoolExecutor(1) as other:
+        simulation.start(waits())
+        advance(1)
+        with pytest.raises(RuntimeError, match="only in the thread it began in"):
+            other.submit(advance, 100).result()

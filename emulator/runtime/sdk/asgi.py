@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from emulator.runtime.context import wait_until_current
-from emulator.runtime.not_yet import not_yet
 from emulator.runtime.sdk.asgi_lifespan import Lifespan, run_in_background
 from emulator.runtime.sdk.asgi_request import body_messages, http_scope, pairs
+from emulator.runtime.sdk.asgi_websocket import connect
 from emulator.runtime.sdk.entrypoints import WorkerEntrypoint
 from emulator.runtime.sdk.gateway import BaseOptions
 from emulator.runtime.sdk.headers import to_js_headers
@@ -181,8 +181,8 @@ async def _finish(task: asyncio.Task[None], lifespan: Lifespan) -> None:
 
 
 async def websocket(app: App, req: Any, env: Any = None) -> Any:
-    """Refuse: there are no WebSockets in the emulator yet."""
-    raise not_yet("workers.asgi.websocket", imported=False)
+    """Answer a request for a WebSocket by an application; returns the `js.Response` of it."""
+    return connect(app, request_to_scope(req, {} if env is None else env, ws=True))
 
 
 def entrypoint(app: App, *, options: Options | None = None) -> type[WorkerEntrypoint]:

@@ -19,9 +19,9 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from emulator.runtime.ffi import create_proxy
-from emulator.runtime.not_yet import not_yet
 from emulator.runtime.sdk.asgi_lifespan import run_in_background
 from emulator.runtime.sdk.asgi_request import ASGI, body_messages, http_scope, pairs
+from emulator.runtime.sdk.asgi_websocket import connect_frozen
 from emulator.runtime.sdk.js_values import wrap
 from emulator.runtime.web.headers import Headers
 from emulator.runtime.web.response import Response
@@ -158,8 +158,8 @@ async def _process(app: App, req: Any, env: Any, ctx: Any) -> Any:
 
 
 async def websocket(app: App, req: Any) -> Any:
-    """Refuse: there are no WebSockets in the emulator yet."""
-    raise not_yet("asgi.websocket", imported=False)
+    """Answer a request for a WebSocket by an application; returns the `js.Response` of it."""
+    return connect_frozen(app, request_to_scope(req, {}, ws=True))
 
 
 for _one in (fetch, websocket, request_to_scope):

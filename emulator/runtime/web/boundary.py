@@ -32,11 +32,24 @@ def request_from_web(request: WebRequest, *, cf: object = None) -> Request:
     return Request(
         request.url,
         method=request.method,
-        headers=request.headers,
+        headers=_received(request),
         content=_content(request.body, request.headers, empty=request.method in ("GET", "HEAD")),
         redirect="manual",
         cf=cf,
     )
+
+
+def _received(request: WebRequest) -> tuple[tuple[str, str], ...]:
+    """The headers with which a handler gets a request: one says how long its body is.
+
+    As in workerd (`global-scope.c++`), where the sender was another Worker and has not said it.
+    """
+    headers, body = request.headers, request.body
+    if body == b"" or any(name in ("content-length", "transfer-encoding") for name, _ in headers):
+        return headers
+    if isinstance(body, bytes):
+        return (*headers, ("content-length", str(len(body))))
+    return (*headers, ("transfer-encoding", "chunked"))
 
 
 def response_to_web(value: object) -> WebResponse:

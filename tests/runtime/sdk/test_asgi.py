@@ -423,9 +423,6 @@ Default = asgi.entrypoint(Mine(), options=asgi.Options(encode_body="automatic"))
     config = worker(tmp_path, entry, compatibility_date=MODERN, vars={"MESSAGE": "hello"})
     async with Emulator(config) as emulator:
         assert (await emulator.fetch("/")).text == "hello"
-        response = await emulator.fetch("/", headers={"Upgrade": "websocket"})
-        assert "does not provide `workers.asgi.websocket` yet" in response.text
-        emulator.findings.expect("handler_exception")
 
 
 async def test_a_body_that_is_encoded_already(tmp_path: Path) -> None:

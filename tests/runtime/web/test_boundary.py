@@ -36,6 +36,22 @@ def test_a_request_comes_in_with_fixed_headers_and_manual_redirects():
     assert asyncio.run(_text(request)) == "body"
 
 
+def test_a_request_says_how_long_its_body_is():
+    """workerd, `global-scope.c++`: another Worker's `fetch` has not said it."""
+
+    def length(body, *headers):
+        request = request_from_web(WebRequest("POST", "http://a/", headers, body))
+        return request.headers.get("content-length"), request.headers.get("transfer-encoding")
+
+    async def chunks():
+        yield b"a"
+
+    assert length(b"body") == ("4", None)
+    assert length(b"") == (None, None)
+    assert length(chunks()) == (None, "chunked")
+    assert length(b"body", ("transfer-encoding", "chunked")) == (None, "chunked")
+
+
 @pytest.mark.parametrize(("method", "has_body"), [("GET", False), ("HEAD", False), ("POST", True)])
 def test_a_request_without_a_body_has_no_stream(method, has_body):
     request = request_from_web(WebRequest(method, "http://a/", (), b""))
