@@ -407,6 +407,14 @@ class _DoubleProxy(JsProxy):
             return getattr(obj, name)
         raise AttributeError(name)
 
+    def getBuffer(self, kind: str | None = None) -> Any:
+        """Return JavaScript's view of a Python buffer: `data`, and `release` to give it back."""
+        from emulator.runtime.ffi import typed_array
+
+        data = typed_array(self._live())
+        released = Function(lambda *_: UNDEFINED, "release", raw=True)
+        return wrap({"data": data, "nbytes": data.nbytes, "release": released})
+
     def __repr__(self) -> str:
         return str(self._live())
 
@@ -714,7 +722,9 @@ def to_memoryview(value: Any) -> memoryview:
 def _error_attribute(error: JsException, name: str) -> Any:
     """What an error has besides name, message and stack (python-api.md 1.4)."""
     if name == "to_py":
-        return lambda **options: error
+        from emulator.runtime.to_py import to_py
+
+        return functools.partial(to_py, error)
     if name == "toString":
         return lambda: str(error)
     if name == "constructor":

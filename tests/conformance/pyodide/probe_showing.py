@@ -11,7 +11,7 @@ import re
 import types
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_PLACE = re.compile(r"from '([\w.]+)' \((/lib/python|unknown location)[^)]*\)")
+_PLACE = re.compile(r"from '([\w.]+)' \((?:/|unknown location)[^)]*\)")
 _FILE = re.compile(r'File "[^"]*", line \d+')
 _BUILTIN = (bool, int, float, str, bytes, list, tuple, set, dict, bytearray, complex, range)
 
