@@ -85,9 +85,9 @@ DEVIATIONS: Final = (
         settings=_FROZEN,
     ),
     Deviation(
-        "names that are not here yet", probe=r"__all__|has\(\*ALL\)|^load\(|hasattr\(pyodide"
+        "names that nobody uses", probe=r"__all__|has\(\*ALL\)|^load\(|hasattr\(pyodide"
     ),
-    Deviation("names that are not here yet", probe=r"pyodide\.ffi\.nope|public\(workers\.Re"),
+    Deviation("names that nobody uses", probe=r"pyodide\.ffi\.nope|public\(workers\.Re"),
     Deviation("rejection by what is no error", shown=r"^\(never ends\)$"),
     Deviation("rejection by what is no error", shown=r"was thrown as an error"),
     Deviation(
