@@ -372,6 +372,7 @@ BUILTINS: Final[dict[str, Any]] = {
         parseInt=_parse_int,
         parseFloat=_parse_float,
         isNaN=lambda value=UNDEFINED: to_number(value) != to_number(value),
+        isFinite=lambda value=UNDEFINED: math.isfinite(to_number(value)),
         encodeURIComponent=_quote("-_.!~*'()"),
         encodeURI=_quote("-_.!~*'();/?:@&=+$,#"),
         decodeURIComponent=_unquote,

@@ -24,7 +24,7 @@ ReadableStreamBYOBRequest ReadableStreamDefaultController Reflect ScheduledEvent
 ServiceWorkerGlobalScope SharedArrayBuffer SubtleCrypto SuppressedError TailEvent TextDecoderStream
 TextEncoderStream TraceEvent TransformStreamDefaultController URLPattern WeakMap WeakRef WeakSet
 WebAssembly WorkerGlobalScope WritableStreamDefaultController WritableStreamDefaultWriter
-addEventListener dispatchEvent escape eval isFinite navigator origin performance
+addEventListener dispatchEvent escape eval navigator origin performance
 removeEventListener reportError scheduler unescape
 """
 JS_GLOBALS: Final = frozenset(_JS_GLOBALS.split())

@@ -84,9 +84,7 @@ DEVIATIONS: Final = (
         r"|E\(1, fakes\.env\(\)\)\.queue\(\)|wait_for_event\(|public\(workers\.Request",
         settings=_FROZEN,
     ),
-    Deviation(
-        "names that nobody uses", probe=r"__all__|has\(\*ALL\)|^load\(|hasattr\(pyodide"
-    ),
+    Deviation("names that nobody uses", probe=r"__all__|has\(\*ALL\)|^load\(|hasattr\(pyodide"),
     Deviation("names that nobody uses", probe=r"pyodide\.ffi\.nope|public\(workers\.Re"),
     Deviation("rejection by what is no error", shown=r"^\(never ends\)$"),
     Deviation("rejection by what is no error", shown=r"was thrown as an error"),
@@ -103,6 +101,7 @@ DEVIATIONS: Final = (
     Deviation("callbacks that a platform object keeps", probe=r"addEventListener"),
     Deviation("iterators are arrays", probe=r"\.entries\(\)$"),
     Deviation("no invalid `Date`, no `RegExp.test`", probe=r"garbage|Date\.parse|V\.regexp\.test"),
+    Deviation("boxed values", probe=r"js\.(Number|String|Boolean)\.new"),
     Deviation("objects without a prototype", probe=r"V\.nothing"),
     Deviation(
         "order and identity of proxies", probe=r"V\.object < V\.object|js_id == V\.object\.js_id"
