@@ -135,7 +135,12 @@ def _add_ini_options(parser: pytest.Parser) -> None:
 class RuntimeDoor(MetaPathFinder):
     """Loads what serves the runtime's modules when the first of them is imported."""
 
-    names = frozenset({"workers", "js", "pyodide", "_pyodide", "asgi"})
+    names = frozenset(
+        {
+            *("workers", "js", "pyodide", "_pyodide", "asgi", "pyodide_js"),
+            *("_cloudflare_compat_flags", "_pyodide_entrypoint_helper"),
+        }
+    )
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -117,7 +117,7 @@ async def test_a_timer_that_nobody_waits_for_does_not_fire(tmp_path: Path) -> No
     """Recording wu_dangling_timer."""
     body = """
     from js import setTimeout
-    from pyodide.ffi import create_proxy
+    from pyodide.ffi import create_proxy, to_js
     setTimeout(create_proxy(lambda: print("never")), 300)
     asyncio.get_running_loop().call_later(0.3, print, "never")
     return Response("sent")
@@ -222,7 +222,7 @@ CALLS = {
     "body": "(await js.fetch('https://drip.example/')).text()",
     "binding": "self.env.SLOW.get('x')",
     "raw binding": "env.SLOW.get('x')",
-    "all": "js.Promise.all([js.fetch('https://slow.example/')])",
+    "all": "js.Promise.all(to_js([js.fetch('https://slow.example/')]))",
 }
 
 
@@ -263,7 +263,7 @@ async def test_whoever_gave_up_waiting_leaves_no_finding(
     )
     lines = [
         "import js",
-        "from pyodide.http import pyfetch",
+        "from pyodide.ffi import to_js; from pyodide.http import pyfetch",
         "from workers import env",
         "ensure = asyncio.ensure_future",
         "task = None",
@@ -328,8 +328,8 @@ async def test_a_call_goes_on_where_its_waiter_gave_up(tmp_path: Path) -> None:
     [
         ("js.fetch('https://slow.example/')", "the promise of fetch()"),
         ("js.fetch('https://slow.example/').then(print)", "the promise of then()"),
-        ("js.Promise.all([js.fetch('https://slow.example/')])", "the promise of all()"),
-        ("js.setTimeout(work, 0)\n    await asyncio.sleep(1)", "the promise"),
+        ("js.Promise.all(to_js([js.fetch('https://slow.example/')]))", "the promise of all()"),
+        ("js.setTimeout(create_proxy(work), 0)\n    await asyncio.sleep(1)", "the promise"),
     ],
 )
 async def test_a_promise_that_nobody_waits_for_is_found_by_its_name(
@@ -342,6 +342,7 @@ async def test_a_promise_that_nobody_waits_for_is_found_by_its_name(
     respx_mock.route(host="slow.example").mock(side_effect=answer)
     body = f"""
     import js
+    from pyodide.ffi import create_proxy, to_js
     async def work():
         await js.fetch("https://slow.example/")
     {statement}
@@ -351,7 +352,7 @@ async def test_a_promise_that_nobody_waits_for_is_found_by_its_name(
     assert [code for code, _ in findings] == ["floating_task"]
     assert emulator.findings[0].message.startswith(f"{name} made at ")
     if "setTimeout" not in statement:
-        assert findings[0][1] == "entry.py:13"
+        assert findings[0][1] == "entry.py:14"
 
 
 # -- calls of bindings -----------------------------------------------------------------------------

@@ -24,7 +24,7 @@ QUEUES = {"producers": [{"binding": "Q", "queue": "q"}]}
 # A method of the Worker's, so that the call stands on a line of its own: the 12th.
 BODY = """
     import httpx, js
-    from pyodide.http import pyfetch
+    from pyodide.ffi import to_js; from pyodide.http import pyfetch
     STATEMENT
     return Response("sent")
 """
@@ -66,7 +66,7 @@ async def test_outside_a_simulation_the_caller_is_the_line_itself() -> None:
         "async with asyncio.TaskGroup() as group: group.create_task(asyncio.wait_for({call}, 5))",
         "await asyncio.create_task(asyncio.wait_for({call}, 5))",
         "await asyncio.gather(asyncio.gather({call}))",
-        "await js.Promise.all([{call}])",
+        "await js.Promise.all(to_js([{call}]))",
         "await js.Promise.resolve({call})",
         "await js.Promise.resolve(1).then(lambda _: {call})",
         "waitUntil({call})",

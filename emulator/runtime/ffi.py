@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 from emulator.runtime import proxies
 from emulator.runtime.not_yet import is_import
 from emulator.runtime.profile import generation
-from emulator.runtime.proxies import JsProxy, double_proxy, make, wrap
-from emulator.runtime.pyproxy import JsBigInt, JsNull, PyProxy, call_value, iterate, jsnull, unwrap
+from emulator.runtime.proxies import JsProxy, double_proxy, make, unexpected_keyword, wrap
+from emulator.runtime.pyproxy import (
+    DESTROYED,
+    JsBigInt,
+    JsNull,
+    PyProxy,
+    call_value,
+    jsnull,
+    unwrap,
+)
 from emulator.runtime.run_sync import can_run_sync, run_sync
 from emulator.values import (
     VIEW_KINDS,
@@ -32,13 +40,19 @@ __all__ = [
     "ConversionError",
     "InternalError",
     "JsArray",
+    "JsAsyncGenerator",
+    "JsAsyncIterable",
+    "JsAsyncIterator",
     "JsBuffer",
     "JsCallable",
     "JsCallableDoubleProxy",
+    "JsDomElement",
     "JsDoubleProxy",
     "JsException",
     "JsFetchResponse",
+    "JsGenerator",
     "JsIterable",
+    "JsIterator",
     "JsMap",
     "JsMutableMap",
     "JsOnceCallable",
@@ -96,6 +110,13 @@ JsMutableMap = _kind(
     "JsMutableMap", lambda proxy: isinstance(proxy._js, _Map) or _has(proxy, "get", "set", "delete")
 )
 JsPromise = _kind("JsPromise", lambda proxy: False)  # promises are futures, not proxies
+JsAsyncIterable = _kind("JsAsyncIterable", lambda proxy: hasattr(type(proxy), "__aiter__"))
+JsIterator = _kind("JsIterator", lambda proxy: _has(proxy, "next"))
+JsAsyncIterator = _kind("JsAsyncIterator", lambda proxy: _has(proxy, "next"))
+JsGenerator = _kind("JsGenerator", lambda proxy: _has(proxy, "next", "return", "throw"))
+JsAsyncGenerator = _kind("JsAsyncGenerator", lambda proxy: _has(proxy, "next", "return", "throw"))
+JsDomElement = _kind("JsDomElement", lambda proxy: False)  # a Worker has no document
+JsWeakRef = _kind("JsWeakRef", lambda proxy: False)
 JsFetchResponse = _kind("JsFetchResponse", lambda proxy: True)  # as in Pyodide, any proxy is one
 
 
@@ -107,16 +128,22 @@ class _Once(Function):
     """A function that JavaScript may call once."""
 
 
+def _one_argument(function: str, args: tuple[Any, ...]) -> Any:
+    """Return the positional argument of a function of Pyodide's own; `TypeError` for others."""
+    if len(args) != 1:
+        raise TypeError(f"{function}() takes exactly 1 positional argument ({len(args)} given)")
+    return args[0]
+
+
 def to_js(
-    obj: Any,
-    /,
-    *,
+    *args: Any,
     depth: int = -1,
     pyproxies: Any = None,
     create_pyproxies: bool = True,
     dict_converter: Callable[[Iterable[Any]], Any] | None = None,
     default_converter: Callable[..., Any] | None = None,
     eager_converter: Callable[..., Any] | None = None,
+    **wrong: Any,
 ) -> Any:
     """Convert Python's lists, tuples, dicts, sets and buffers to JavaScript, to `depth` levels.
 
@@ -124,6 +151,11 @@ def to_js(
     becomes a Map up to Pyodide 0.28 and a plain object on 314, unless `dict_converter` is given.
     Raises `ConversionError` for what cannot be converted.
     """
+    obj = _one_argument("to_js", args)
+    for name in wrong:
+        raise unexpected_keyword("to_js", name)
+    if pyproxies is not None and not isinstance(pyproxies, JsProxy):
+        raise TypeError("Expected a JsArray for the pyproxies argument")
     if eager_converter is None and isinstance(obj, (str, int, float, bool, JsProxy, JsException)):
         return obj
     if obj is None or obj is jsnull:
@@ -168,7 +200,7 @@ class _ToJs:
         if isinstance(obj, (list, tuple)):
             return self._list(obj, depth)
         if isinstance(obj, set):
-            return JsSet(self.convert(item, depth - 1) for item in obj)
+            return JsSet(_key(item, self.convert(item, depth - 1), "Set") for item in obj)
         if isinstance(obj, (bytes, bytearray, memoryview, array.array)):
             return typed_array(obj)
         value = unwrap(obj)
@@ -187,7 +219,7 @@ class _ToJs:
             literal: _Map | LiteralMap = _Map() if generation() == 26 else LiteralMap()
             self._cache[id(obj)] = literal
             for key, value in obj.items():
-                literal.set(_map_key(key), self.convert(value, depth - 1))
+                literal.set(map_key(key), self.convert(value, depth - 1))
             return literal
         if self._dict_converter is None or _is_from_entries(self._dict_converter):
             record: dict[str, Any] = {}
@@ -195,7 +227,7 @@ class _ToJs:
             for key, value in obj.items():
                 record[property_key(key)] = self.convert(value, depth - 1)
             return record
-        pairs = [[_map_key(key), self.convert(value, depth - 1)] for key, value in obj.items()]
+        pairs = [[map_key(key), self.convert(value, depth - 1)] for key, value in obj.items()]
         return unwrap(self._dict_converter(wrap(pairs)))
 
     def _list(self, obj: Any, depth: int) -> list[Any]:
@@ -205,13 +237,16 @@ class _ToJs:
         return values
 
     def _default(self, obj: Any, depth: int) -> Any:
-        if self._default_converter is not None:
+        if self._default_converter is None:
+            return self._proxy(obj)
+        try:
             return unwrap(self._default_converter(obj, self._again(depth), self._store))
-        return self._proxy(obj)
+        except Exception as error:
+            raise ConversionError("Conversion from python to javascript failed") from error
 
     def _proxy(self, obj: Any) -> PyProxy:
         if not self._create_pyproxies:
-            raise ConversionError(f"No conversion known for {obj!r}.")
+            raise ConversionError("No conversion known for x.")  # Pyodide says no more
         proxy = PyProxy(obj)
         if self._pyproxies is not None:
             self._pyproxies.append(make_proxy(proxy))
@@ -228,13 +263,16 @@ def property_key(key: Any) -> str:
         return key
     from emulator.runtime.js_text import display
 
-    return display(_map_key(key))
+    return display(map_key(key))
 
 
-def _map_key(key: Any) -> Any:
-    value = unwrap(key)
-    if isinstance(value, PyProxy):
-        raise ConversionError(f"Cannot use {key!r} as a key for a Javascript Map")
+def map_key(key: Any) -> Any:
+    return _key(key, unwrap(key), "Map")
+
+
+def _key(key: Any, value: Any, container: str) -> Any:
+    if isinstance(value, (PyProxy, list)):
+        raise ConversionError(f"Cannot use {key!r} as a key for a Javascript {container}")
     return value
 
 
@@ -254,13 +292,19 @@ def typed_array(obj: Any) -> TypedArray:
     return TypedArray(kind, ArrayBuffer(view.tobytes()))
 
 
-def create_proxy(obj: Any, /, *, capture_this: bool = False, roundtrip: bool = True) -> Any:
+def create_proxy(
+    *args: Any, capture_this: bool = False, roundtrip: bool = True, **wrong: Any
+) -> Any:
     """Return a proxy of a Python object that lives until `destroy()`; nothing is collected here."""
+    obj = _one_argument("create_proxy", args)
+    for name in wrong:
+        raise unexpected_keyword("create_proxy", name)
     return double_proxy(obj)
 
 
-def create_once_callable(obj: Any, /, *, _may_syncify: bool = False) -> Any:
+def create_once_callable(*args: Any, _may_syncify: bool = False) -> Any:
     """Return a proxy of a function that may be called once."""
+    obj = _one_argument("create_once_callable", args)
     called = False
 
     def once(*args: Any) -> Any:
@@ -275,15 +319,21 @@ def create_once_callable(obj: Any, /, *, _may_syncify: bool = False) -> Any:
 
 def destroy_proxies(pyproxies: Any, /) -> None:
     """Destroy the proxies in an array."""
-    for proxy in iterate(unwrap(pyproxies)):
+    if not isinstance(pyproxies, JsProxy):
+        raise TypeError("Expected a JsProxy for the argument")
+    if not isinstance(pyproxies._js, list):
+        raise TypeError("Expected a Js Array for the pyproxies argument")
+    for proxy in pyproxies._js:
         if isinstance(proxy, PyProxy):
-            proxy.destroyed = True
+            proxy.destroyed = DESTROYED
 
 
 # Names → the first generation that has them.
 _SINCE: dict[str, tuple[int, Any]] = {
     "jsnull": (28, jsnull),
     "JsNull": (28, JsNull),
+    "JsWeakRef": (28, JsWeakRef),
+    "IN_PYODIDE": (314, True),
     "JsBigInt": (314, JsBigInt),
     "run_sync": (28, run_sync),
     "can_run_sync": (28, can_run_sync),

@@ -15,6 +15,7 @@ from types import FunctionType
 from typing import Any
 
 from emulator.runtime import rpc_values
+from emulator.runtime.ffi import map_key as _map_key
 from emulator.runtime.profile import generation
 from emulator.runtime.proxies import JsProxy, double_proxy, wrap
 from emulator.runtime.pyproxy import PyProxy, jsnull, unwrap
@@ -65,10 +66,10 @@ def _convert(value: Any) -> Any:
     if value is None:
         return UNDEFINED
     if isinstance(value, dict):
-        return JsMap((_convert(key), _convert(item)) for key, item in value.items())
+        return JsMap((_map_key(key), _convert(item)) for key, item in value.items())
     if isinstance(value, list):
         return [_convert(item) for item in value]
-    if isinstance(value, (set, frozenset)):
+    if isinstance(value, set):
         return JsSet(_convert(item) for item in value)
     return rpc_values.convert_other(value, UNDEFINED)
 

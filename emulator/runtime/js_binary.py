@@ -44,8 +44,9 @@ def _construct(kind: str, source: Any = 0, offset: Any = 0, length: Any = UNDEFI
         if start + count > len(source) or count < 0:
             raise JsException("RangeError", f"Invalid typed array length: {display(length)}")
         return TypedArray(kind, source, start, count)
-    if isinstance(source, (int, float)) or source is UNDEFINED:
-        count = int(to_number(source)) if source is not UNDEFINED else 0
+    if isinstance(source, (int, float, str)) or source is UNDEFINED or source is None:
+        number = to_number(source)
+        count = int(number) if number == number else 0
         if count < 0:
             raise JsException("RangeError", f"Invalid typed array length: {count}")
         return TypedArray(kind, ArrayBuffer(count * size))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import urllib.parse
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -22,6 +23,8 @@ from emulator.values import (
     JsSet,
     RegExp,
     Symbol,
+    TypedArray,
+    class_of,
     from_json,
     from_milliseconds,
     from_v8,
@@ -70,8 +73,11 @@ def _assign(target: Any, *sources: Any) -> Any:
 
 def lookup_element(value: Any, name: str) -> Any:
     """Return a property, elements of arrays and text included; undefined if there is none."""
-    if isinstance(value, (list, str)) and name.isdigit():
-        return value[int(name)] if int(name) < len(value) else UNDEFINED
+    if isinstance(value, (list, str, bytes, TypedArray)) and name.isdigit():
+        if int(name) >= len(value):
+            return UNDEFINED
+        found: Any = value.view()[int(name)] if isinstance(value, TypedArray) else value[int(name)]
+        return BigInt(found) if class_of(value).startswith("Big") else found
     try:
         return lookup(value, name)
     except AttributeError:
@@ -215,8 +221,6 @@ def _parse_int(text: Any = UNDEFINED, radix: Any = 10) -> Any:
 
 
 def _parse_float(text: Any = UNDEFINED) -> Any:
-    import re
-
     found = re.match(
         r"\s*[+-]?(Infinity|\d+\.?\d*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?)", display(text), re.I
     )
@@ -237,7 +241,12 @@ def _quote(safe: str) -> Callable[..., str]:
     return lambda text=UNDEFINED, *rest: urllib.parse.quote(display(text), safe=safe)
 
 
+_ESCAPE: Final = re.compile("%(?![0-9a-fA-F]{2})")
+
+
 def _unquote(text: Any = UNDEFINED, *rest: Any) -> str:
+    if _ESCAPE.search(display(text)):
+        raise JsException("URIError", "URI malformed")
     try:
         return urllib.parse.unquote(display(text), errors="strict")
     except UnicodeDecodeError:
@@ -368,6 +377,7 @@ BUILTINS: Final[dict[str, Any]] = {
         parseInt=_parse_int,
         parseFloat=_parse_float,
         isNaN=lambda value=UNDEFINED: to_number(value) != to_number(value),
+        isFinite=lambda value=UNDEFINED: math.isfinite(to_number(value)),
         encodeURIComponent=_quote("-_.!~*'()"),
         encodeURI=_quote("-_.!~*'();/?:@&=+$,#"),
         decodeURIComponent=_unquote,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from emulator.runtime.js_prototypes import GETTERS, METHODS, Constructor, set_element
@@ -59,9 +59,14 @@ def _lookup_host(value: HostObject, name: str) -> Any:
 
 
 def _lookup_python(value: PyProxy, name: str) -> Any:
-    obj = value.obj
+    obj = value.live()
     if generation() > 26 and isinstance(obj, Mapping) and name in obj:
         return unwrap(obj[name])
+    if isinstance(obj, Sequence):
+        if name == "length":
+            return len(obj)
+        if name.isdigit():
+            return unwrap(obj[int(name)]) if int(name) < len(obj) else UNDEFINED
     if hasattr(obj, name):
         return unwrap(getattr(obj, name))
     raise AttributeError(name)
@@ -78,6 +83,18 @@ def _lookup_prototype(value: Any, name: str) -> Any:
         if method is not None:
             return Function(functools.partial(method, value), name, raw=True)
     raise AttributeError(name)
+
+
+def inherited_names(value: Any) -> set[str]:
+    """Return the names of what a value has from its class, as `dir` lists them."""
+    if isinstance(value, HostObject):
+        return set(value.js_members)
+    if isinstance(value, PyProxy):
+        return set()
+    names = set(METHODS["Object"]) | {"constructor"}
+    for table in (GETTERS, METHODS):
+        names.update(table.get(_prototype_name(value), {}))
+    return names
 
 
 def _prototype_name(value: Any) -> str:

@@ -66,12 +66,19 @@ def to_element(kind: str, item: Any) -> Any:
     form, size = VIEW_KINDS[kind]
     if form in "fd":
         return float(to_number(item))
+    if isinstance(item, BigInt) != kind.startswith("Big"):
+        wanted = "a BigInt" if kind.startswith("Big") else "a number"
+        raise JsException("TypeError", f"Cannot convert {_shown(item)} to {wanted}")
     number = item.value if isinstance(item, BigInt) else to_number(item)
     whole = int(number) if number == number and abs(number) != float("inf") else 0
     if kind == "Uint8ClampedArray":
         return min(max(round(number) if whole or number == number else 0, 0), 255)
     whole %= 1 << (8 * size)
     return whole - (1 << (8 * size)) if form.islower() and whole >> (8 * size - 1) else whole
+
+
+def _shown(item: Any) -> str:
+    return "a BigInt value" if isinstance(item, BigInt) else display(item)
 
 
 def _clip(index: Any, length: int, default: int) -> int:
@@ -110,11 +117,13 @@ def _splice(this: list[Any], start: Any = UNDEFINED, count: Any = UNDEFINED, *it
 
 
 def _sort(this: list[Any], compare: Any = UNDEFINED) -> Any:
+    present = [item for item in this if item is not UNDEFINED]
     if compare is UNDEFINED:
-        this.sort(key=display)
+        present.sort(key=display)
     else:
         by = functools.cmp_to_key(lambda a, b: int(to_number(call_value(compare, a, b))))
-        this.sort(key=by)
+        present.sort(key=by)
+    this[:] = present + [UNDEFINED] * (len(this) - len(present))
     return this
 
 

@@ -6,12 +6,13 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.runtime.host import current
 from emulator.runtime.js_prototypes import Constructor
 from emulator.runtime.js_text import display
 from emulator.runtime.promises import PyodideFuture, promise
 from emulator.runtime.proxies import wrap
-from emulator.runtime.pyproxy import PyProxy, call_value, iterate, unwrap
-from emulator.values import UNDEFINED, Function, JsException, to_number
+from emulator.runtime.pyproxy import EXHAUSTED, PyProxy, call_value, iterate, unwrap
+from emulator.values import UNDEFINED, Function, JsException, to_number, type_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,13 +37,25 @@ class _Timer:
             self._handle = self._loop.call_later(self._delay, self._fire)
         else:
             _timers(self._loop).pop(self.number, None)
-        result = call_value(self._function, *self._args)
-        if isinstance(result, PyProxy) and inspect.iscoroutine(result.obj):
-            promise(result.obj)
+        _call_back(self._function, *self._args)
 
     def cancel(self) -> None:
         self._handle.cancel()
         _timers(self._loop).pop(self.number, None)
+
+
+def _call_back(function: Any, *args: Any) -> None:
+    """Call what JavaScript kept; nobody waits for it, so that its error is only logged.
+
+    A Python function that was passed as it is may not be kept: it needs `create_proxy`.
+    """
+    try:
+        result = call_value(function, *args)
+    except Exception as error:
+        current().log("error", f"Uncaught {error or type(error).__name__}")
+        return
+    if isinstance(result, PyProxy) and inspect.iscoroutine(result.obj):
+        promise(result.obj)
 
 
 def _timers(loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
@@ -72,13 +85,13 @@ def _clear_timer(number: Any = UNDEFINED) -> Any:
 
 
 def _queue_microtask(function: Any) -> Any:
-    asyncio.get_running_loop().call_soon(call_value, function)
+    asyncio.get_running_loop().call_soon(_call_back, function)
     return UNDEFINED
 
 
 def _awaitable(value: Any) -> Any:
     """The awaitable behind a JavaScript value, or None."""
-    if isinstance(value, PyProxy) and inspect.isawaitable(value.obj):
+    if isinstance(value, PyProxy) and inspect.isawaitable(value.live()):
         return value.obj
     return None
 
@@ -110,8 +123,21 @@ def _as_exception(reason: Any) -> BaseException:
     return held if isinstance(held, BaseException) else JsException(display(reason))
 
 
+def _elements(values: Any) -> list[Any]:
+    """What a method of `Promise` iterates over.
+
+    A promise in a list of Python's is a proxy, which lives only until the list is exhausted.
+    """
+    items = list(iterate(values))
+    if isinstance(values, PyProxy):
+        for item in items:
+            if isinstance(item, PyProxy):
+                item.destroyed = EXHAUSTED
+    return items
+
+
 def _all(values: Any) -> PyodideFuture:
-    items = [_started(value) for value in iterate(values)]
+    items = [_started(value) for value in _elements(values)]
 
     async def gather() -> Any:
         return [unwrap(value) for value in await asyncio.gather(*items)]
@@ -119,8 +145,15 @@ def _all(values: Any) -> PyodideFuture:
     return promise(gather(), wrap)
 
 
+def _started_or_failed(value: Any) -> Any:
+    try:
+        return _started(value)
+    except JsException as error:
+        return _reject(error)
+
+
 def _all_settled(values: Any) -> PyodideFuture:
-    items = [_started(value) for value in iterate(values)]
+    items = [_started_or_failed(value) for value in _elements(values)]
 
     async def gather() -> Any:
         results = await asyncio.gather(*items, return_exceptions=True)
@@ -135,7 +168,7 @@ def _all_settled(values: Any) -> PyodideFuture:
 
 
 def _race(values: Any) -> PyodideFuture:
-    items = [_started(value) for value in iterate(values)]
+    items = [_started(value) for value in _elements(values)]
 
     async def first() -> Any:
         await asyncio.wait(items, return_when=asyncio.FIRST_COMPLETED)
@@ -145,7 +178,7 @@ def _race(values: Any) -> PyodideFuture:
 
 
 def _any(values: Any) -> PyodideFuture:
-    items = [_started(value) for value in iterate(values)]
+    items = [_started(value) for value in _elements(values)]
 
     async def first() -> Any:
         for item in asyncio.as_completed(items):
@@ -165,7 +198,9 @@ def _started(value: Any) -> PyodideFuture:
     return started
 
 
-def _construct(executor: Any) -> PyodideFuture:
+def _construct(executor: Any = UNDEFINED) -> PyodideFuture:
+    if type_of(executor) != "function":
+        raise JsException("TypeError", f"Promise resolver {display(executor)} is not a function")
     result = PyodideFuture(loop=asyncio.get_running_loop())
 
     def resolve(value: Any = UNDEFINED) -> Any:

@@ -24,8 +24,13 @@ _SOURCES: dict[str, str] = {
     "asgi": "emulator.runtime.asgi",
     "workers": "emulator.runtime.workers",
     "workers._workers": "emulator.runtime.frozen_sdk",
+    "workers.blob": "emulator.runtime.sdk.blob",
     "workers.entrypoints": "emulator.runtime.sdk.entrypoints",
+    "workers.fetch": "emulator.runtime.sdk.fetch",
+    "workers.formdata": "emulator.runtime.sdk.formdata",
     "workers.gateway": "emulator.runtime.sdk.gateway",
+    "workers.request": "emulator.runtime.sdk.request",
+    "workers.response": "emulator.runtime.sdk.response",
     "workers.rpc": "emulator.runtime.rpc",
     "workers.utils": "emulator.runtime.sdk.utils",
     "workers.workflows": "emulator.runtime.sdk.workflow_errors",
@@ -57,6 +62,8 @@ _EXTERNAL = frozenset(
     {
         *("workers.asgi", "workers.wsgi", "workers.gateway"),
         *("workers.entrypoints", "workers.rpc", "workers.utils"),
+        *("workers.blob", "workers.fetch", "workers.formdata"),
+        *("workers.request", "workers.response"),
     }
 )
 _FROZEN = frozenset({"workers._workers"})
@@ -128,6 +135,8 @@ def _mirror(name: str, source: ModuleType) -> ModuleType:
         module.__dict__["__all__"] = list(names)
     if lookup is not None:
         module.__dict__["__getattr__"] = lookup
+    if "__dir__" in source.__dict__:
+        module.__dict__["__dir__"] = source.__dict__["__dir__"]
     return module
 
 
@@ -147,7 +156,6 @@ def submodule(name: str) -> ModuleType | None:
 
 def _pyodide() -> ModuleType:
     module = ModuleType("pyodide", "Pyodide, as far as Worker code can tell.")
-    module.__dict__["IN_PYODIDE"] = True
     module.__dict__["__getattr__"] = _of_pyodide
     return module
 

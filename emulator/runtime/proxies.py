@@ -14,16 +14,25 @@ import functools
 import inspect
 import itertools
 import keyword
-from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Iterator,
+    MutableMapping,
+    MutableSequence,
+    Sequence,
+)
 from datetime import datetime
 from typing import Any, cast
 
 from emulator.runtime.calls import invoke
-from emulator.runtime.js_properties import lookup, set_property
+from emulator.runtime.js_properties import inherited_names, lookup, set_property
 from emulator.runtime.js_text import display, own_names
 from emulator.runtime.profile import generation
 from emulator.runtime.promises import PyodideFuture, promise, track
 from emulator.runtime.pyproxy import (
+    BORROWED,
+    DESTROYED,
     JsBigInt,
     PyProxy,
     call_value,
@@ -105,7 +114,7 @@ class JsProxy(metaclass=_Meta):
     __str__ = __repr__
 
     def __dir__(self) -> list[str]:
-        return sorted({*object.__dir__(self), *own_names(self._js)})
+        return sorted({*object.__dir__(self), *own_names(self._js), *inherited_names(self._js)})
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise TypeError("cannot pickle 'pyodide.ffi.JsProxy' object")
@@ -115,10 +124,20 @@ class JsProxy(metaclass=_Meta):
         """A number that is the same for proxies of the same object."""
         return id(self._js)
 
-    def to_py(self, *, depth: int = -1, default_converter: Callable[..., Any] | None = None) -> Any:
+    def to_py(
+        self,
+        *args: Any,
+        depth: int = -1,
+        default_converter: Callable[..., Any] | None = None,
+        **wrong: Any,
+    ) -> Any:
         """Return Python's dict, list, set or memoryview; other things stay proxies."""
         from emulator.runtime.to_py import to_py
 
+        if args:
+            raise TypeError("to_py() takes no positional arguments")
+        for name in wrong:
+            raise unexpected_keyword("to_py", name)
         return to_py(self._js, depth=depth, default_converter=default_converter)
 
     def object_keys(self) -> Any:
@@ -135,16 +154,13 @@ class JsProxy(metaclass=_Meta):
 
     def as_object_map(self, *, hereditary: bool = False) -> Any:
         """Return a view of the properties that can be subscripted."""
-        return _ObjectMap(self._js, hereditary)
+        return make(_HereditaryMap if hereditary else _ObjectMap, self._js)
 
     def as_py_json(self) -> Any:
         """Return a view that reads like parsed JSON (Pyodide 0.28)."""
         if generation() == 26:
             raise AttributeError("as_py_json")
-        return _ObjectMap(self._js, True) if isinstance(self._js, dict) else self
-
-    def destroy(self) -> None:
-        """Do nothing: memory needs no care here."""
+        return _as_json(self._js)
 
 
 class _Iterable(JsProxy):
@@ -186,16 +202,22 @@ class _Array(_Collection):
             raise IndexError(key) from None
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        values = self._js
         if isinstance(key, slice):
-            self._js[key] = [unwrap(item) for item in value]
+            values[key] = [unwrap(item) for item in value]
             return
+        if key >= len(values):  # JavaScript's arrays grow
+            values.extend([UNDEFINED] * (key - len(values) + 1))
         try:
-            self._js[key] = unwrap(value)
+            values[key] = unwrap(value)
         except IndexError:
             raise IndexError("list assignment index out of range") from None
 
     def __delitem__(self, key: Any) -> None:
-        del self._js[key]
+        try:
+            del self._js[key]
+        except IndexError:
+            raise IndexError(key) from None
 
     def __contains__(self, value: object) -> bool:
         return unwrap(value) in self._js
@@ -205,6 +227,9 @@ class _Array(_Collection):
 
     def __add__(self, other: Any) -> Any:
         return wrap(self._js + [unwrap(item) for item in other])
+
+    def __mul__(self, times: int) -> Any:
+        return wrap(self._js * times)
 
     def append(self, value: Any) -> None:
         self._js.append(unwrap(value))
@@ -219,7 +244,10 @@ class _Array(_Collection):
         return wrap(self._js.pop(index))
 
     def remove(self, value: Any) -> None:
-        self._js.remove(unwrap(value))
+        try:
+            self._js.remove(unwrap(value))
+        except ValueError:
+            raise ValueError(f"{value!r} is not in list") from None
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         found: int = self._js.index(unwrap(value), start, *([] if stop is None else [stop]))
@@ -262,10 +290,12 @@ class _Map(_Collection):
     keys = MutableMapping.keys
     values = MutableMapping.values
     items = MutableMapping.items
-    pop = MutableMapping.pop
     update = MutableMapping.update
     setdefault = MutableMapping.setdefault
     popitem = MutableMapping.popitem
+    # A default of `pop`, which that method looks for on the object.
+    _MutableMapping__marker = vars(MutableMapping)["_MutableMapping__marker"]
+    pop = MutableMapping.pop
 
 
 class _Set(_Collection):
@@ -288,7 +318,11 @@ class _Buffer(JsProxy):
 
     def to_string(self, encoding: str | None = None) -> str:
         """Decode the bytes; UTF-8 unless said otherwise."""
-        return bytes(self._js).decode(encoding or "utf-8")
+        label = encoding or "utf8"
+        try:
+            return bytes(self._js).decode(label)
+        except UnicodeDecodeError:
+            raise ValueError(f"Failed to decode Javascript TypedArray as {label}") from None
 
     def to_file(self, file: Any) -> None:
         """Write the bytes to an open file."""
@@ -296,13 +330,24 @@ class _Buffer(JsProxy):
 
     def assign(self, source: Any) -> None:
         """Copy a buffer of the same size into this one."""
-        memoryview(self._js.view() if isinstance(self._js, TypedArray) else self._js.data)[:] = (
-            memoryview(source)
-        )
+        held = self._js
+        given, size = memoryview(source), len(bytes(held))
+        if given.nbytes != size:
+            raise ValueError(
+                f"cannot assign to TypedArray of length {given.nbytes} from buffer of length {size}"
+            )
+        target = memoryview(held.view() if isinstance(held, TypedArray) else held.data)
+        target.cast("B")[:] = given.cast("B")
 
     def assign_to(self, target: Any) -> None:
         """Copy this buffer into a writable one of the same size."""
-        memoryview(target).cast("B")[:] = bytes(self._js)
+        data, room = bytes(self._js), memoryview(target).cast("B")
+        if room.nbytes != len(data):
+            raise ValueError(
+                f"cannot assign from TypedArray of length {len(data)} "
+                f"to buffer of length {room.nbytes}"
+            )
+        room[:] = data
 
 
 class _TypedArray(_Buffer, _Collection):
@@ -310,15 +355,25 @@ class _TypedArray(_Buffer, _Collection):
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
-            part = bytes(self._js.view()[key])
-            return wrap(TypedArray(self._js.kind, ArrayBuffer(part)))
+            raise NotImplementedError("Slice subscripting isn't implemented for typed arrays")
+        if not hasattr(key, "__index__"):
+            raise TypeError(f"list indices must be integers or slices, not {type(key).__name__}")
         try:
-            return plain_number(self._js.view()[key])
+            return wrap(self._element(self._js.view()[key]))
         except IndexError:
             raise IndexError(key) from None
 
+    def __iter__(self) -> Iterator[Any]:
+        return (wrap(self._element(item)) for item in self._js.view())
+
+    def _element(self, item: Any) -> Any:
+        return BigInt(item) if self._js.kind.startswith("Big") else item
+
     def __setitem__(self, key: int, value: Any) -> None:
-        set_property(self._js, str(range(len(self._js))[key]), unwrap(value))
+        set_property(self._js, str(key + len(self._js) if key < 0 else key), unwrap(value))
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("object doesn't support item deletion")
 
 
 class _Callable(JsProxy):
@@ -338,9 +393,7 @@ class _DoubleProxy(JsProxy):
         return self._live()
 
     def _live(self) -> Any:
-        if self._js.destroyed:
-            raise JsException("Error", "Object has already been destroyed")
-        return self._js.obj
+        return self._js.live()
 
     def __getattr__(self, name: str) -> Any:
         if name == "typeof":
@@ -348,9 +401,19 @@ class _DoubleProxy(JsProxy):
         obj = self._live()
         if generation() > 26 and isinstance(obj, dict) and name in obj:
             return obj[name]
+        if name == "length" and isinstance(obj, Sequence):
+            return len(obj)
         if hasattr(obj, name):
             return getattr(obj, name)
         raise AttributeError(name)
+
+    def getBuffer(self, kind: str | None = None) -> Any:
+        """Return JavaScript's view of a Python buffer: `data`, and `release` to give it back."""
+        from emulator.runtime.ffi import typed_array
+
+        data = typed_array(self._live())
+        released = Function(lambda *_: UNDEFINED, "release", raw=True)
+        return wrap({"data": data, "nbytes": data.nbytes, "release": released})
 
     def __repr__(self) -> str:
         return str(self._live())
@@ -359,7 +422,14 @@ class _DoubleProxy(JsProxy):
 
     def destroy(self) -> None:
         """Give the object up; every further use is an error."""
-        self._js.destroyed = True
+        self._js.destroyed = DESTROYED
+
+
+class _SizedDoubleProxy(_DoubleProxy):
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self._live())
 
 
 class _CallableDoubleProxy(_DoubleProxy):
@@ -377,19 +447,21 @@ def _host_class(cls: type[HostObject]) -> type[JsProxy]:
     members = cls.js_members
     bases: list[type[JsProxy]] = []
     namespace: dict[str, Any] = {"__slots__": ()}
-    if "get" in members and "has" in members:
+    if "get" in members:
         namespace["__getitem__"] = _host_getitem
     if "set" in members:
         namespace["__setitem__"] = lambda self, k, v: _member(self._js, "set")(k, v)
     if "has" in members:
         namespace["__contains__"] = lambda self, k: _member(self._js, "has")(k)
     if "delete" in members:
-        namespace["__delitem__"] = lambda self, k: _member(self._js, "delete")(k)
+        namespace["__delitem__"] = _host_delitem
     size = next((name for name in ("size", "length") if name in members), None)
     if size is not None:
         namespace["__len__"] = lambda self: int(lookup(self._js, size))
     if hasattr(cls, "__iter__"):
         bases.append(_Iterable)
+        if size is not None and {"get", "has", "keys"} <= members:
+            namespace["__iter__"] = lambda self: iter(_member(self._js, "keys")())
     if hasattr(cls, "__aiter__"):
         bases.append(_AsyncIterable)
     if "__call__" in vars(cls) or "__call__" in members:
@@ -402,47 +474,104 @@ _host_class_of: Any = functools.cache(_host_class)
 
 
 def _host_getitem(self: JsProxy, key: Any) -> Any:
+    """Pyodide asks `has` only where `get` gave undefined; null is a value."""
+    if isinstance(key, int) and not hasattr(self, "__iter__"):
+        # Python takes what has `__getitem__` for a sequence; Pyodide's types do not.
+        raise TypeError("'pyodide.ffi.JsProxy' object is not iterable")
     found = _member(self._js, "get")(key)
-    if found is None and not _member(self._js, "has")(key):
-        raise KeyError(key)
+    if found is None and generation() > 26:
+        members = type(self._js).js_members
+        if "has" not in members or not _member(self._js, "has")(key):
+            raise KeyError(key)
     return found
 
 
-class _ObjectMap:
-    """Properties of an object by subscript: `as_object_map` and `as_py_json`."""
+def _host_delitem(self: JsProxy, key: Any) -> None:
+    """Delete, and go by what that returns: nothing from `Headers`, which is a `KeyError`."""
+    if not _member(self._js, "delete")(key):
+        raise KeyError(key)
 
-    def __init__(self, value: Any, deep: bool) -> None:
-        self._value = value
-        self._deep = deep
+
+class _ObjectMap(JsProxy):
+    """Properties of an object by subscript: `as_object_map`."""
+
+    __slots__ = ()
+
+    def _value(self, found: Any) -> Any:
+        return wrap(found)
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._value:
+        if key not in self._js:
             raise KeyError(key)
-        found = self._value[key]
-        return _ObjectMap(found, True) if self._deep and isinstance(found, dict) else wrap(found)
+        return self._value(self._js[key])
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._value[key] = unwrap(value)
+        self._js[key] = unwrap(value)
 
     def __delitem__(self, key: str) -> None:
-        del self._value[key]
+        del self._js[key]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(property_names(self._value))
+        return iter(property_names(self._js))
 
     def __len__(self) -> int:
-        return len(self._value)
+        return len(self._js)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __contains__(self, key: object) -> bool:
-        return key in self._value
+        return key in self._js
 
     get = MutableMapping.get
     keys = MutableMapping.keys
     values = MutableMapping.values
     items = MutableMapping.items
+    update = MutableMapping.update
+    setdefault = MutableMapping.setdefault
+    popitem = MutableMapping.popitem
+    _MutableMapping__marker = vars(MutableMapping)["_MutableMapping__marker"]
+    pop = MutableMapping.pop
 
-    def _js_unwrap(self) -> Any:
-        return self._value
+
+class _HereditaryMap(_ObjectMap):
+    """The same of the objects inside."""
+
+    __slots__ = ()
+
+    def _value(self, found: Any) -> Any:
+        return make(_HereditaryMap, found) if isinstance(found, dict) else wrap(found)
+
+
+class _JsonMap(_ObjectMap):
+    """Parsed JSON: objects by subscript, arrays too, however deep (`as_py_json`)."""
+
+    __slots__ = ()
+
+    def _value(self, found: Any) -> Any:
+        return _as_json(found)
+
+
+class _JsonArray(_Array):
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        return _as_json(unwrap(super().__getitem__(key)))
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(_as_json, self._js)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return make(_JsonMap, value)
+    return make(_JsonArray, value) if isinstance(value, list) else wrap(value)
+
+
+for _mapping in (_Map, _ObjectMap):
+    MutableMapping.register(_mapping)
+MutableSequence.register(_Array)
+del _mapping
 
 
 def make(cls: type[JsProxy], value: Any) -> Any:
@@ -483,7 +612,7 @@ def _wrap_other(value: Any) -> Any:
     if isinstance(value, bytes):
         value = TypedArray("Uint8Array", ArrayBuffer(value))
     if isinstance(value, PyProxy):
-        return value.obj
+        return value.live()
     if isinstance(value, BigInt):
         return JsBigInt(value.value) if generation() == 314 else value.value
     for kind, cls in _CLASSES:
@@ -513,7 +642,15 @@ def double_proxy(obj: Any) -> Any:
     """Return `create_proxy(obj)`."""
     if isinstance(obj, JsProxy):
         return obj
-    return make(_CallableDoubleProxy if callable(obj) else _DoubleProxy, PyProxy(obj, kept=True))
+    kind = _SizedDoubleProxy if hasattr(obj, "__len__") else _DoubleProxy
+    return make(_CallableDoubleProxy if callable(obj) else kind, PyProxy(obj, kept=True))
+
+
+def unexpected_keyword(function: str, name: str) -> TypeError:
+    """Return Python's error for an argument that a function of Pyodide's does not have."""
+    if generation() == 26:
+        return TypeError(f"{name!r} is an invalid keyword argument for {function}()")
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 def unmangle(name: str) -> str:
@@ -560,9 +697,18 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if kwargs:
         values.append({name: unwrap(value) for name, value in kwargs.items()})
     result = wrap(call_value(function, *values))
-    if isinstance(result, PyodideFuture) and not result.method:
+    if not isinstance(result, PyodideFuture):
+        _release(values)
+    elif not result.method:
         result.method = getattr(function, "name", "")
     return result
+
+
+def _release(values: list[Any]) -> None:
+    """Destroy the proxies made for a call: JavaScript may keep only those of `create_proxy`."""
+    for value in values:
+        if isinstance(value, PyProxy) and not value.kept:
+            value.destroyed = BORROWED
 
 
 def to_memoryview(value: Any) -> memoryview:
@@ -571,3 +717,21 @@ def to_memoryview(value: Any) -> memoryview:
         copy = TypedArray(value.kind, ArrayBuffer(bytes(value)))
         return copy.view()
     return memoryview(bytearray(bytes(value)))
+
+
+def _error_attribute(error: JsException, name: str) -> Any:
+    """What an error has besides name, message and stack (python-api.md 1.4)."""
+    if name == "to_py":
+        from emulator.runtime.to_py import to_py
+
+        return functools.partial(to_py, error)
+    if name == "toString":
+        return lambda: str(error)
+    if name == "constructor":
+        return wrap(lookup(error, name))
+    if name == "typeof":
+        return "object"
+    raise AttributeError(name)
+
+
+JsException.js_attribute = staticmethod(_error_attribute)

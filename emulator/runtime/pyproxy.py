@@ -45,12 +45,43 @@ class JsNull:
         return "jsnull"
 
 
+# Pyodide's texts for the use of a proxy that is no more.
+_HINT: Final = "\nFor more information about the cause of this error, use `pyodide.setDebug(true)`"
+DESTROYED: Final = f"Object has already been destroyed{_HINT}"
+BORROWED: Final = (
+    "This borrowed proxy was automatically destroyed at the end of a function call. Try using "
+    f"create_proxy or create_once_callable.{_HINT}"
+)
+EXHAUSTED: Final = (
+    f"This borrowed proxy was automatically destroyed when an iterator was exhausted.{_HINT}"
+)
+
 JsNull.__module__ = "pyodide.ffi"
 jsnull: Final[JsNull] = object.__new__(JsNull)
 
 
 class JsBigInt(int):
-    """An int that came from a BigInt and becomes one again (Pyodide 314)."""
+    """An int that came from a BigInt and becomes one again (Pyodide 314), as do its sums."""
+
+
+def _keep_bigint(name: str) -> Callable[..., Any]:
+    operation = getattr(int, name)
+
+    def operate(self: JsBigInt, *others: Any) -> Any:
+        result = operation(self, *others)
+        return JsBigInt(result) if isinstance(result, int) else result
+
+    operate.__name__ = name
+    return operate
+
+
+_BINARY: Final = ("add", "sub", "mul", "floordiv", "mod", "pow", "and", "or", "xor")
+for _name in (
+    *(f"__{_prefix}{_name}__" for _name in _BINARY for _prefix in ("", "r")),
+    *("__lshift__", "__rshift__", "__neg__", "__pos__", "__abs__", "__invert__"),
+):
+    setattr(JsBigInt, _name, _keep_bigint(_name))
+del _name
 
 
 JsBigInt.__module__ = "pyodide.ffi"
@@ -68,7 +99,14 @@ class PyProxy(Opaque):
     def __init__(self, obj: Any, *, kept: bool = False) -> None:
         self.obj = obj
         self.kept = kept
-        self.destroyed = False
+        # Why it may not be used any more.
+        self.destroyed = ""
+
+    def live(self) -> Any:
+        """Return the Python object; raises (JsException) when the proxy was destroyed."""
+        if self.destroyed:
+            raise JsException("Error", self.destroyed)
+        return self.obj
 
     @property
     def typeof(self) -> str:  # type: ignore[override]
@@ -223,7 +261,7 @@ def call_value(function: Any, *args: Any) -> Any:
     """Call a JavaScript function, or a Python one in JavaScript's hands, with JavaScript values."""
     from emulator.runtime.proxies import wrap
 
-    if isinstance(function, PyProxy) and callable(function.obj):
+    if isinstance(function, PyProxy) and callable(function.live()):
         return unwrap(function.obj(*map(wrap, args)))
     if isinstance(function, Function):
         return function.call(*(args if function.raw else map(to_host, args)))

@@ -155,9 +155,10 @@ class _BindingWrapper:
             # Kept in `self`, it must not hold `self`: one garbage cycle per message is a lot.
             call = type(self)._invoke
 
-            def result(*args: Any, **kwargs: Any) -> Any:
+            def wrapper(*args: Any, **kwargs: Any) -> Any:
                 return call(held, member, args, kwargs, name)
 
+            result = wrapper
         self.__dict__[name] = result
         return result
 

@@ -10,6 +10,7 @@ from emulator.runtime.ffi import property_key, typed_array
 from emulator.runtime.profile import generation, is_modern
 from emulator.runtime.proxies import JsProxy, double_proxy, to_memoryview, wrap
 from emulator.runtime.pyproxy import PyProxy, python_function, to_host, unwrap
+from emulator.runtime.to_py import in_order
 from emulator.values import (
     SAFE,
     UNDEFINED,
@@ -210,7 +211,7 @@ def from_canonical(value: Any) -> Any:
         return JsDict(
             {
                 key: item if type(item) in PRIMITIVE else from_canonical(item)
-                for key, item in value.items()
+                for key, item in in_order(value).items()
             }
         )
     if kind is list:
@@ -228,7 +229,7 @@ def _from_other(value: Any) -> Any:
     if isinstance(value, (set, frozenset, JsSet)):
         return {_key(item, "set") for item in value}
     if isinstance(value, dict):
-        return JsDict({key: from_canonical(item) for key, item in value.items()})
+        return JsDict({key: from_canonical(item) for key, item in in_order(value).items()})
     if isinstance(value, list):
         return [from_canonical(item) for item in value]
     if isinstance(value, JsException):
@@ -277,3 +278,6 @@ def _key(value: Any, container: str) -> Any:
             "Error", f"Cannot use key of type {class_of(value)} as a key to a Python {container}"
         ) from None
     return key
+
+
+python_from_rpc.__module__ = python_to_rpc.__module__ = "workers.rpc"

@@ -16,6 +16,7 @@ from emulator.values import (
     LiteralMap,
     TypedArray,
     class_of,
+    property_names,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def to_py(
     if isinstance(value, (dict, LiteralMap, JsMap)):
         record: dict[Any, Any] = {}
         known[id(value)] = record
-        for key, item in value.items():
+        for key, item in in_order(value).items():
             record[_hashable(key, "dict")] = convert(item)
         return record
     if isinstance(value, list):
@@ -58,6 +59,13 @@ def to_py(
     if default_converter is not None and isinstance(result, (JsProxy, JsException)):
         return default_converter(result, lambda item: convert(unwrap(item)), _remember)
     return result
+
+
+def in_order(value: Any) -> Any:
+    """Return an object's properties in JavaScript's order, which begins with the indices."""
+    if isinstance(value, dict) and value and min(value) < ":":
+        return {name: value[name] for name in property_names(value)}
+    return value
 
 
 def _remember(original: Any, converted: Any) -> None:

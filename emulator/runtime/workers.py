@@ -34,8 +34,11 @@ from emulator.runtime.sdk.entrypoints import (
     handler,
 )
 
-# Names that are only there for annotations, as in the SDK.
-Body = JSBody = Context = FetchKwargs = Headers = RequestInitCfProperties = Any
+# Names that are only there for annotations; some are texts, as in the SDK.
+Context = FetchKwargs = RequestInitCfProperties = Any
+Body = "str | FormData | JSBody"
+Headers = "dict[str, str] | list[tuple[str, str]] | js.Headers"
+JSBody = "js.Blob | JsBuffer | js.FormData | js.ReadableStream | js.URLSearchParams"
 
 waitUntil = wait_until_current
 

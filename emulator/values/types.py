@@ -49,11 +49,19 @@ class JsException(Exception):
     stack: str = ""
     cause: Any = UNDEFINED
     path: str | None = None
+    # What an error has in user code as any JavaScript object has: the runtime's.
+    js_attribute: ClassVar[Callable[[JsException, str], Any] | None] = None
 
     def __init__(self, name: str, message: str | None = None) -> None:
-        super().__init__(name if message is None else f"{name}: {message}")
+        super().__init__(": ".join(filter(None, (name, message))))
         self.name = "Error" if message is None else name
         self.message = name if message is None else message
+
+    def __getattr__(self, name: str) -> Any:
+        resolve = type(self).js_attribute
+        if resolve is None or name[:2] == "__":
+            raise AttributeError(name)
+        return resolve(self, name)
 
     def __repr__(self) -> str:
         return str(self)

@@ -14,7 +14,7 @@ import pytest
 from ffi_worker import worker
 
 from emulator.runtime import js
-from emulator.runtime.ffi import to_js
+from emulator.runtime.ffi import create_proxy, to_js
 from emulator.runtime.modules import build
 from emulator.runtime.not_yet import JS_GLOBALS
 from emulator.runtime.pyproxy import jsnull, unwrap
@@ -217,11 +217,11 @@ def test_timers_run_on_the_loop() -> None:
     async def handler() -> None:
         with worker():
             seen: list[Any] = []
-            js.setTimeout(lambda value: seen.append(value), 1, "x")
-            cancelled = js.setTimeout(lambda: seen.append("no"), 1)
+            js.setTimeout(create_proxy(lambda value: seen.append(value)), 1, "x")
+            cancelled = js.setTimeout(create_proxy(lambda: seen.append("no")), 1)
             js.clearTimeout(cancelled)
-            js.queueMicrotask(lambda: seen.append("soon"))
-            ticks = js.setInterval(lambda: seen.append("tick"), 2)
+            js.queueMicrotask(create_proxy(lambda: seen.append("soon")))
+            ticks = js.setInterval(create_proxy(lambda: seen.append("tick")), 2)
             await asyncio.sleep(0.02)
             js.clearInterval(ticks)
             assert seen[:2] == ["soon", "x"]
@@ -242,12 +242,12 @@ def test_promises() -> None:
         with worker():
             assert await js.Promise.resolve(5) == 5
             assert await js.Promise.resolve(five()) == 5
-            assert (await js.Promise.all([five(), 2])).to_py() == [5, 2]
-            settled = (await js.Promise.allSettled([bad(), 2])).to_py()
+            assert (await js.Promise.all(to_js([five(), 2]))).to_py() == [5, 2]
+            settled = (await js.Promise.allSettled(to_js([bad(), 2]))).to_py()
             assert [one["status"] for one in settled] == ["rejected", "fulfilled"]
             assert await js.Promise.new(lambda resolve, reject: resolve(7)) == 7
-            assert await js.Promise.race([five()]) == 5
-            assert await js.Promise.any([bad(), five()]) == 5
+            assert await js.Promise.race(to_js([five()])) == 5
+            assert await js.Promise.any(to_js([bad(), five()])) == 5
             with pytest.raises(KeyError):
                 await js.Promise.resolve(bad())
             with pytest.raises(JsException, match="TypeError: q"):

@@ -298,7 +298,7 @@ def test_attributes_are_read_once_and_subscripts_every_time() -> None:
         (lambda kv: "a" in kv, TypeError, "'KvNamespace' object is not iterable"),
         (lambda kv: kv.nope, AttributeError, "nope"),
         (lambda kv: kv["nope"], AttributeError, "nope"),
-        (lambda kv: kv[0], TypeError, "'pyodide.ffi.JsProxy' object is not subscriptable"),
+        (lambda kv: kv[0], TypeError, "'pyodide.ffi.JsProxy' object is not iterable"),
         (lambda kv: kv.send_batch, AttributeError, "send_batch"),
     ],
 )

@@ -229,7 +229,7 @@ def test_every_other_stored_error_is_raised_as_it_is(name: str, message: str) ->
     """P12: name and message stay, and the text is of both."""
     error = JsException(name, message)
     assert python_error(error) is error
-    assert str(error) == f"{name}: {message}"
+    assert str(error) == (f"{name}: {message}" if message else name)
 
 
 @pytest.mark.parametrize(

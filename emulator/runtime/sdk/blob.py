@@ -148,3 +148,6 @@ def _is_iterable(value: Any) -> bool:
     if isinstance(value, (str, bytes)):
         return False
     return isinstance(value, Iterable)
+
+
+Blob.__module__ = BlobEnding.__module__ = File.__module__ = "workers.blob"

@@ -51,6 +51,9 @@ def _wrap_init(cls: type[Any]) -> None:
 class WorkerEntrypoint(_Entrypoint):
     """Base of a Worker's entrypoint; a new instance is made for each event."""
 
+    def __init__(self, ctx: Any, env: Any) -> None:
+        super().__init__(ctx, env)
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls).get("queue")
@@ -127,6 +130,9 @@ def _object_context(ctx: Any) -> Any:
 class WorkflowEntrypoint(_Entrypoint):
     """Base of a Workflow; a new instance is made for each execution of `run(event, step)`."""
 
+    def __init__(self, ctx: Any, env: Any) -> None:
+        super().__init__(ctx, env)
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls).get("run")
@@ -146,6 +152,18 @@ def _wrap_inherited_run(cls: type[Any]) -> None:
             return
 
 
+for _class in (
+    DurableObject,
+    DurableObjectAbort,
+    DurableObjectContext,
+    WorkerEntrypoint,
+    WorkflowEntrypoint,
+):
+    _class.__module__ = "workers.entrypoints"
+
+del _class
+
+
 def handler(func: _F) -> _F:
     """Let a global handler (`on_fetch`) get the SDK's `Request` and a wrapped `env`."""
 
@@ -158,6 +176,9 @@ def handler(func: _F) -> _F:
         return func(*args, **options)
 
     return wrapper  # type: ignore[return-value]
+
+
+handler.__module__ = "workers.entrypoints"
 
 
 def _is_request(value: Any) -> bool:

@@ -35,3 +35,6 @@ async def fetch(resource: Any, **other_options: Any) -> Response:
         if profile.generation() == 26:
             raise OSError(error.message) from error.__cause__
         raise AbortError(error) from error.__cause__
+
+
+fetch.__module__ = "workers.fetch"

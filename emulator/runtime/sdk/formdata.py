@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 from typing import Any
 
+from emulator.runtime.js_text import display
 from emulator.runtime.proxies import JsProxy
+from emulator.runtime.pyproxy import PyProxy, unwrap
 from emulator.runtime.sdk.blob import Blob, File
 from emulator.runtime.sdk.js_values import behind, wrap
 from emulator.runtime.web import blob as web_blob
@@ -95,10 +97,18 @@ class FormData(MutableMapping[str, Any]):
 
 
 def _to_js(value: Any) -> Any:
-    return value._web if isinstance(value, Blob) else behind(value)
+    if isinstance(value, Blob):
+        return value._web
+    if isinstance(value, JsProxy):
+        return behind(value)
+    held = unwrap(value)
+    return display(held) if isinstance(held, PyProxy) else held
 
 
 def _to_python(value: Any) -> Any:
     if isinstance(value, web_blob.File):
         return File(wrap(value), value.name)
     return wrap(value)
+
+
+FormData.__module__ = "workers.formdata"

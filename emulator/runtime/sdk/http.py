@@ -245,4 +245,11 @@ async def call_fetcher(fetcher: Any, request: Any, init: dict[str, Any]) -> Resp
     return answer
 
 
+for _class in (AbortError, BodyUsedError, FetchResponse, HttpStatusError):
+    _class.__module__ = "pyodide.http"
+pyfetch.__module__ = "pyodide.http"
+
+del _class
+
+
 __all__ = ["AbortError", "BodyUsedError", "FetchResponse", "HttpStatusError", "pyfetch"]

@@ -17,6 +17,8 @@ def behind(value: Any) -> Any:
 
 def class_name(value: Any) -> str | None:
     """Return `value.constructor.name` of a proxy, None for a Python object."""
+    if isinstance(value, JsException):
+        return value.name
     if isinstance(value, JsProxy):
         return class_of(unwrap(value)) or "Object"
     return None

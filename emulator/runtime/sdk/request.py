@@ -6,6 +6,7 @@ import json
 from http import HTTPMethod
 from typing import Any
 
+from emulator.runtime.profile import is_modern
 from emulator.runtime.sdk.blob import Blob
 from emulator.runtime.sdk.formdata import FormData
 from emulator.runtime.sdk.headers import HTTPMessageMapping, http_message, to_js_headers
@@ -168,8 +169,11 @@ def _init(options: dict[str, Any]) -> dict[str, Any]:
         init["method"] = options["method"].value
     if "headers" in options:
         init["headers"] = to_js_headers(options["headers"])
-    if options.get("body") is not None:
-        init["body"] = js_body(options["body"])
+    body = options.get("body")
+    if body is not None:
+        # The frozen SDK hands a proxy on, of which JavaScript takes the text.
+        frozen = not is_modern() and isinstance(body, (bytes, FormData))
+        init["body"] = str(body) if frozen else js_body(body)
     return init
 
 
@@ -179,5 +183,7 @@ def js_body(body: Any) -> Any:
         return body
     return body._web if isinstance(body, FormData) else behind(body)
 
+
+Request.__module__ = "workers.request"
 
 __all__ = ["Request", "js_body"]

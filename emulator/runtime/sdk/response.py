@@ -182,3 +182,6 @@ def _options(
     if web_socket:
         options["webSocket"] = behind(web_socket)
     return options
+
+
+FetchResponse.__module__ = Response.__module__ = "workers.response"

@@ -87,7 +87,7 @@ def response_from_web(response: WebResponse) -> Response:
     made = Response(
         _content(response.body, response.headers, empty=response.status in (101, 204, 205, 304)),
         status=response.status,
-        status_text=response.status_text,
+        status_text=response.status_text or None,
         headers=Headers(response.headers, immutable=True),
         url=response.url,
         redirected=response.redirected,

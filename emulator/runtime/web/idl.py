@@ -19,6 +19,7 @@ from emulator.values import (
     JsException,
     LiteralMap,
     ProxiedDict,
+    ProxiedList,
     TypedArray,
     class_of,
     format_number,
@@ -54,6 +55,8 @@ def string(value: Any) -> str:
 
 
 def _object_string(value: Any) -> str:
+    if isinstance(value, (ProxiedDict, ProxiedList)) and value.obj is not None:
+        return str(value.obj)  # the Python object's own text, as of any proxy
     if isinstance(value, (list, tuple, TypedArray)) and class_of(value) != "DataView":
         items = value.view() if isinstance(value, TypedArray) else value
         return ",".join("" if item in (None, UNDEFINED) else string(item) for item in items)

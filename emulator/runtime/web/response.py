@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final
 from emulator.runtime.web import idl
 from emulator.runtime.web.body import Body, Content, extract
 from emulator.runtime.web.headers import Headers, Pairs
+from emulator.runtime.web.status_text import default_status_text
 from emulator.runtime.web.text import utf8
 from emulator.runtime.web.url_parser import InvalidUrl, parse
 from emulator.runtime.web.websocket import WebSocket
@@ -67,14 +68,14 @@ class Response(Body):
         content: Content = None,
         *,
         status: int = 200,
-        status_text: str = "",
+        status_text: str | None = None,
         headers: Headers | Pairs = (),
         url: str = "",
         redirected: bool = False,
     ) -> None:
         """Hold parts that are valid already."""
         self.status = status
-        self.statusText = status_text
+        self._status_text = status_text
         self.url = url
         self.redirected = redirected
         self.type = "default"
@@ -83,6 +84,13 @@ class Response(Body):
         self._headers = headers
         self._content = content
         self._used = False
+
+    @property
+    def statusText(self) -> str:
+        """Return the reason phrase: the one that was given, or the runtime's for the status."""
+        if self._status_text is None:
+            return default_status_text(self.status)
+        return self._status_text
 
     @classmethod
     def js_new(cls, body: object = UNDEFINED, init: object = UNDEFINED) -> Response:
@@ -170,7 +178,7 @@ class Response(Body):
         copy = Response(
             self.copy_content(),
             status=self.status,
-            status_text=self.statusText,
+            status_text=self._status_text,
             headers=self.headers.copy(),
             url=self.url,
             redirected=self.redirected,
@@ -180,7 +188,7 @@ class Response(Body):
 
     def _apply(self, init: object) -> None:
         if isinstance(init, Response):
-            self.status, self.statusText = init.status, init.statusText
+            self.status, self._status_text = init.status, init._status_text
             self._headers = init.headers.copy()
             return
         if isinstance(init, (str, bool, int, float)):
@@ -189,7 +197,7 @@ class Response(Body):
         if "status" in chosen:
             self.status = _status(chosen["status"], socket="webSocket" in chosen)
         if "statusText" in chosen:
-            self.statusText = _reason(chosen["statusText"])
+            self._status_text = _reason(chosen["statusText"])
         if "headers" in chosen:
             self._headers = Headers.of_field(chosen["headers"], "InitializerDict")
         if chosen.get("encodeBody", "automatic") not in ("automatic", "manual"):

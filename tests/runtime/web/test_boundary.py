@@ -80,7 +80,7 @@ def test_a_streamed_request_is_read_as_it_comes():
 def test_responses_of_every_kind_go_out(answer):
     found = response_to_web(answer())
     assert found == WebResponse(
-        200, "", (("x-a", "1"), ("content-type", "text/plain;charset=UTF-8")), b"ok"
+        200, "OK", (("x-a", "1"), ("content-type", "text/plain;charset=UTF-8")), b"ok"
     )
 
 

@@ -227,6 +227,6 @@ def test_encode_body_is_checked():
 def test_properties_of_a_new_response():
     response = Response.js_new("x")
     assert (response.type, response.url, response.redirected) == ("default", "", False)
-    assert (response.ok, response.statusText, response.webSocket) == (True, "", None)
+    assert (response.ok, response.statusText, response.webSocket) == (True, "OK", None)
     assert response.cf is UNDEFINED
     assert response.body is response.body
