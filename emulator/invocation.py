@@ -226,6 +226,10 @@ class Invocation(Scope):
         self._allow_wait_until(work)
         self._loose_ends.ignore(work)
 
+    def link_at(self, now: int) -> int:
+        """Which of a chain of deliveries at one instant it is (queues/chain.py)."""
+        return 0
+
     def forbid_in_global_scope(self) -> None:
         """Raise production's error for an effect at import time."""
         if self.event == "import":

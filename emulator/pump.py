@@ -96,6 +96,8 @@ class Pump:
     def __init__(self, loop: SimLoop, pending: Callable[[], list[str]]) -> None:
         self.loop = loop
         self.holds = 0
+        # How many calls there were from outside.
+        self.calls = 0
         # Asked before calling it `Stuck`: may end requests that can never be answered.
         self.cancel_hung: Callable[[], bool] | None = None
         self._pending = pending
@@ -145,6 +147,7 @@ class Pump:
         goal.where = _caller()
         if self._goals:
             self._goals = [other for other in self._goals if not _is_lost(other)]
+        self.calls += 1
         self._goals.append(goal)
         self._schedule(outer)
         try:

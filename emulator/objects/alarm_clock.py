@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from emulator.bindings import calls
 from emulator.clock import moment
 from emulator.durations import MINUTE
-from emulator.errors import WorkerLoadError
+from emulator.errors import Stuck, WorkerLoadError
 from emulator.faults.sites import site_name
 from emulator.findings import Finding
 from emulator.objects import alarms, texts
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 # How often one object's alarm runs in one `settle()`.
 MOST_RUNS: Final = 100
+# Runs of one object's alarm at one instant, without a call from outside: far more than an alarm
+# makes that does not set itself to now for ever.
+_MOST_AT_ONCE: Final = 10_000
 # How long one run may take (docs: Durable Objects limits).
 _WALL_TIME: Final = 15 * MINUTE
 
@@ -42,6 +45,7 @@ class AlarmClock:
         self._timers: dict[tuple[str, str], Timer] = {}
         self._runs: dict[tuple[str, str], int] = {}
         self._settling = False
+        self._at_once: dict[tuple[str, str], tuple[tuple[int, int], int]] = {}
         self._copies: list[Timer] = []
         self._held: dict[tuple[str, str], tuple[Space, Stored]] = {}
         # Who waits for a run that a test asked for.
@@ -87,6 +91,7 @@ class AlarmClock:
         self._copies.clear()
         self._timers.clear()
         self._held.clear()
+        self._at_once.clear()
         self._waiting.clear()
 
     # -- runs ------------------------------------------------------------------------------------
@@ -108,6 +113,7 @@ class AlarmClock:
         if alarm is None:
             return
         self._runs[key] = self._runs.get(key, 0) + 1
+        self._count_at_once(key, space, stored)
         stored.running = alarm
         run = _Run(self, space, stored, alarm)
         faults = self._kernel.faults.meet(site_name("alarm", space.label), retried=True)
@@ -118,6 +124,19 @@ class AlarmClock:
             else:
                 run.ending = fault.action
         run.begin()
+
+    def _count_at_once(self, key: tuple[str, str], space: Space, stored: Stored) -> None:
+        """Abort the simulation where an alarm sets itself to now again and again."""
+        present = self._kernel.now, self._kernel.pump.calls
+        at, count = self._at_once.get(key, (present, 0))
+        count = count % _MOST_AT_ONCE + 1 if at == present else 1
+        self._at_once[key] = present, count
+        if count == _MOST_AT_ONCE:
+            text = (
+                f"the alarm of {space.subject(stored)} ran {count:,} times at one instant. No time "
+                "passes in between, so this never ends: let it set itself to a later time than now"
+            )
+            self._kernel.loop.abort(Stuck(text))
 
     def again(self, space: Space, stored: Stored, alarm: Alarm, delay: int) -> None:
         """Run an alarm once more, although it ended well: nobody knew."""

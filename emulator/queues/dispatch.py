@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from emulator.clock import moment
-from emulator.errors import WorkerLoadError
+from emulator.errors import Stuck, WorkerLoadError
 from emulator.faults.sites import site_name
 from emulator.findings import Finding
 from emulator.location import describe_error, raised_at
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from emulator.kernel import Kernel
     from emulator.loop import Timer
     from emulator.queues.broker import Broker
+    from emulator.queues.chain import Chain
     from emulator.queues.model import Batch, Duration, Instant, Outgoing, Settled
     from emulator.queues.sending import Copies
 
@@ -66,11 +67,13 @@ class Dispatch:
         consumers: Mapping[str, Worker],
         *,
         admit: Callable[[str, Sequence[Outgoing]], tuple[list[Outgoing], Copies]],
+        chain: Chain,
     ) -> None:
         self._kernel = kernel
         self._broker = broker
         self._consumers = consumers
         self._admit = admit
+        self._chain = chain
         self._timers: dict[str, Timer] = {}
         self._expiries: dict[str, Timer] = {}
         # The batches in flight that a fault lets another one overlap, as (queue, number), each with
@@ -254,6 +257,10 @@ class Dispatch:
             return
         run.struck = struck
         run.retried = self._will_repeat(batch)
+        try:
+            run.link = self._chain.link(batch, self._kernel.now)
+        except Stuck as error:
+            self._kernel.loop.abort(error)
         run.begin(report=self._reported)
 
     def _will_repeat(self, batch: Batch) -> bool:

@@ -81,6 +81,7 @@ class ConsumerRun(Invocation):
         self.error: BaseException | None = None
         self.result: Result | None = LOST
         self.settled = False
+        self.link = 0
         self._fault = fault
         self._record = BatchRecord(self._warn, self.forbid_from_elsewhere)
         self._report: Callable[[ConsumerRun], None] = _nothing
@@ -92,6 +93,10 @@ class ConsumerRun(Invocation):
         super().cut_links()
         self._report = self._over = _nothing
         self._wall = None
+
+    def link_at(self, now: int) -> int:
+        """Which of a chain of deliveries at one instant it is."""
+        return self.link if self.batch.started == now else 0
 
     def begin(
         self,

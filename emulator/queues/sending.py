@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from emulator.invocation import Invocation
     from emulator.kernel import Kernel
+    from emulator.queues.chain import Chain
     from emulator.queues.model import Backlog, Duration, Outgoing
 
 Copies = list[tuple[str, "Duration"]]
@@ -33,12 +34,14 @@ class Sending:
         store: Callable[[str, Sequence[Outgoing], Copies, int], None],
         backlog: Callable[[str], Backlog],
         default_delay: Callable[[str], Duration],
+        chain: Chain,
     ) -> None:
         self._kernel = kernel
         self._default_delay = default_delay
         self._is_checked = is_checked
         self._store = store
         self._backlog = backlog
+        self._chain = chain
         self._sites: dict[tuple[str, str], str] = {}
 
     def send(
@@ -86,6 +89,8 @@ class Sending:
             return
         # The answer tells of the queue as it was before these messages (1.3).
         before = {"metadata": {"metrics": metrics(self._backlog(queue))}}
+        now = self._kernel.now
+        self._chain.sent(messages, invocation.link_at(now), now)
         self.enter(queue, messages, by=invocation.subject)
         if action == "crash_after":
             invocation.cut_power()

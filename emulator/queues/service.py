@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.queues.bindings import WorkerQueue
 from emulator.queues.broker import Broker
+from emulator.queues.chain import Chain
 from emulator.queues.dispatch import Dispatch
 from emulator.queues.model import SECOND, Backlog, Outgoing, QueueRules, Record
 from emulator.queues.sending import Copies, Sending
@@ -31,14 +32,18 @@ class Queues:
         # The ids of what a test deleted; a dict and not a set, as everywhere.
         self.purged: dict[str, None] = {}
         self._bindings: list[WorkerQueue] = []
+        chain = Chain()
         self.sending = Sending(
             kernel,
             is_checked=self._is_checked,
             store=self._store,
             backlog=self._backlog,
             default_delay=lambda queue: self.broker.rules(queue).delivery_delay,
+            chain=chain,
         )
-        self._dispatch = Dispatch(kernel, self.broker, self.consumers, admit=self.sending.admit)
+        self._dispatch = Dispatch(
+            kernel, self.broker, self.consumers, admit=self.sending.admit, chain=chain
+        )
         kernel.pending.append(self._describe_pending)
 
     def bindings(self, config: WorkerConfig) -> dict[str, HostObject]:

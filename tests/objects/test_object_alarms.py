@@ -23,7 +23,7 @@ from object_bench import (
     worker,
 )
 
-from emulator import Emulator
+from emulator import Emulator, Stuck
 from emulator.objects import alarms as rules
 from emulator.objects.stored import Alarm, Stored
 
@@ -94,6 +94,26 @@ async def test_an_alarm_runs_once_when_it_is_due() -> None:
         assert objects.alarm("x") is None
         await emulator.settle()
         assert alarms(emulator) == [(60, "alarm"), (60, "alarm_done")]
+
+
+@pytest.mark.asyncio
+async def test_an_alarm_that_sets_itself_to_now_for_ever_is_an_error_of_who_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("emulator.objects.alarm_clock._MOST_AT_ONCE", 20)
+    runs: list[int] = []
+
+    async def alarm(self: Any, _: Any) -> None:
+        runs.append(now_ms())
+        if len(runs) != 15:
+            await self.ctx.storage.setAlarm(now_ms())
+
+    async with Emulator(ringing(alarm)) as emulator:
+        await stub(emulator).set(0)
+        assert len(runs) == 15  # a row that ends
+        with pytest.raises(Stuck, match="ran 20 times at one instant"):
+            await stub(emulator).set(0)
+        assert set(runs) == {1000 * int(START.timestamp())}
 
 
 @pytest.mark.asyncio
