@@ -100,6 +100,11 @@ class RealClock(Clock):
     def offset(self) -> int:
         return self._offset
 
+    @property
+    def ahead(self) -> int:
+        """By how much it is ahead of the machine, whatever was the cause."""
+        return self._offset + self._ahead
+
     def reading(self) -> int:
         machine = self._machine()
         if machine < self._last:

@@ -41,13 +41,15 @@ class Console:
 
     def __init__(self, write: Callable[[str], None], *, as_json: bool = False) -> None:
         self._write = write
-        self._as_json = as_json
+        self.as_json = as_json
+        # Told of each queue that something was sent to.
+        self.on_send: Callable[[str], None] | None = None
         # When requests on their way began, by their subject.
         self._begun: dict[str, int] = {}
 
     def say(self, text: str, *, colour: str | None = None, **facts: Any) -> None:
         """Write what the server itself has to say; `facts` are for programs."""
-        if self._as_json:
+        if self.as_json:
             self._write(json.dumps({"server": text, **facts}))
         else:
             for line in text.splitlines():
@@ -65,7 +67,7 @@ class Console:
 
     def show(self, events: Iterable[Told]) -> None:
         """Write the lines of some events."""
-        if self._as_json:
+        if self.as_json:
             for told in events:
                 self._write(json.dumps(told.described(), separators=(",", ":")))
             return
@@ -77,6 +79,8 @@ class Console:
         if kind in _OUTCOMES:
             yield _line(group[0], _outcome(kind, group))
             return
+        if kind == "send" and self.on_send is not None:
+            self.on_send(group[0].event.subject.removeprefix("queue "))
         for told in group:
             event = told.event
             if kind == "request":

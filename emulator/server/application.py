@@ -17,7 +17,7 @@ _CDN_CGI = "/cdn-cgi/"
 
 
 class Application:
-    """What uvicorn serves; `gateway.open` are the requests on their way."""
+    """What uvicorn serves."""
 
     def __init__(self, desk: Desk, guard: Guard) -> None:
         self.desk = desk

@@ -45,8 +45,6 @@ class Gateway:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        # Those on their way, each with the words for it.
-        self.open: dict[Exchange, str] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -75,12 +73,10 @@ class Gateway:
         """Let a Worker answer; returns a page where there is no answer of its."""
         named = dict(headers)
         host = named.get("host") or _host(scope)
-        worker = (
-            self._desk.routing.worker(host, _path(scope), named)
-            if self._desk.routing.workers
-            else ""
-        )
+        if self._desk.problem is not None:
+            raise NotRunning(self._desk.problem)
         kernel = self._desk.platform.kernel
+        worker = self._desk.routing.worker(host, _path(scope), named)
         body: bytes | RequestBody | None = await read_small(_length(named), first, receive)
         incoming: asyncio.Task[None] | None = None
         if body is None:
@@ -89,11 +85,11 @@ class Gateway:
         url = f"{scope.get('scheme', 'http')}://{host}{_target(scope)}"
         request = WebRequest(scope["method"], url, _seen(headers, scope), body)
         exchange = self._desk.dispatch(worker, request)
-        self.open[exchange] = f"{request.method} {url}"
+        self._desk.open[exchange] = f"{request.method} {url}"
         try:
             return await self._answer(kernel.pump, exchange, incoming, receive, send)
         finally:
-            del self.open[exchange]
+            del self._desk.open[exchange]
             if isinstance(body, RequestBody):
                 body.drop()
             if incoming is not None:
@@ -107,7 +103,7 @@ class Gateway:
         receive: Receive,
         send: Send,
     ) -> Page | None:
-        name = self.open[exchange]
+        name = self._desk.open[exchange]
         await reach(pump, exchange, name, lambda: exchange.started, advance=False)
         if exchange.head is None:
             return _failure(exchange.error)
@@ -125,6 +121,8 @@ class Gateway:
         watch = asyncio.create_task(_watch(exchange, incoming, receive))
         try:
             await self._stream(pump, exchange, name, send)
+        except (EmulatorClosed, StateError):
+            pass  # the answer breaks off
         finally:
             watch.cancel()
         return None

@@ -114,17 +114,17 @@ class Server(uvicorn.Server):
 
     async def _finish(self) -> None:
         """Wait for requests and batches on their way, as long as allowed."""
-        desk, gateway = self._application.desk, self._application.gateway
+        desk = self._application.desk
         loop = asyncio.get_running_loop()
         end = loop.time() + self._drain
-        if gateway.open or desk.in_flight:
+        if desk.open or desk.in_flight:
             self._say(
                 f"waiting up to {self._drain:g} s for what is in flight; Ctrl-C again to end now"
             )
         # Nothing tells when all of it is over.
-        while (gateway.open or desk.in_flight) and loop.time() < end:  # noqa: ASYNC110
+        while (desk.open or desk.in_flight) and loop.time() < end:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)
-        for line in (*gateway.open.values(), *desk.in_flight):
+        for line in (*desk.open.values(), *desk.in_flight):
             self._say(f"cut off: {line}")
 
 

@@ -264,4 +264,4 @@ async def test_a_client_that_leaves_before_the_body_is_there_costs_nothing(
         connection.leave()
         await asyncio.wait_for(connection.task, 10)
         assert connection.received.empty()
-        assert served.application.gateway.open == {}
+        assert served.desk.open == {}
