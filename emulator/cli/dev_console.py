@@ -56,8 +56,8 @@ class Console:
                 self._write(click.style(printable(line), fg=colour) if colour else printable(line))
 
     async def follow(self, feed: Feed) -> None:
-        """Show events as they come, until the feed is closed."""
-        last = feed.last
+        """Show events from the first on, as they come, until the feed is closed."""
+        last = 0
         async for told in feed.follow(last):
             # All that came at once, so that outcomes of one batch are one line.
             if told.number > last:
@@ -98,11 +98,12 @@ class Console:
 
 
 def _line(told: Told, text: str) -> str:
+    """A line for an event; a text of several lines goes on below it."""
     event = told.event
     subject = printable(told.trace.masker(event.subject))
     clock = f"{event.time:%H:%M:%S}.{event.at // 1000 % 1000:03}"
     colour = _COLOURS.get(tone(event.kind, event.data))
-    shown = printable(text)
+    shown = "\n    ".join(printable(line.expandtabs(4)) for line in text.splitlines()) or ""
     return f"{clock}  {subject}  {click.style(shown, fg=colour) if colour else shown}"
 
 
