@@ -305,7 +305,8 @@ class Pump:
             return max(now, loop.clock.now)
         if loop.in_flight:
             return None
-        by_itself = bool(self._goals) and not (self.holds or loop.clock.is_real) and loop.has_work
+        stands = self._driver is not None or self.holds or loop.clock.is_real
+        by_itself = not stands and loop.has_work
         horizon, target = -1, None
         for goal in self._goals:
             by_itself = by_itself and goal.advance

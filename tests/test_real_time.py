@@ -117,6 +117,17 @@ async def test_a_driven_virtual_clock_moves_only_when_it_is_told_to() -> None:
         assert driven.ran == [("due", 10.0)]
 
 
+async def test_a_driven_virtual_clock_stands_though_a_call_waits() -> None:
+    with Driven(Clock(START)) as driven:
+        driven.after(10, "due")
+        waiting = asyncio.ensure_future(driven.pump.reach(Goal("call()", lambda: bool(driven.ran))))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        await driven.advance(10)
+        await asyncio.wait_for(waiting, 10)
+
+
 async def test_a_driven_pump_is_never_stuck() -> None:
     with Driven(Clock(START)) as driven:
         never: Any = driven.loop.create_future()

@@ -2,6 +2,7 @@
 
     desk.py         the running emulator, through reloads; what control pages are written against
     gateway.py      requests from the network to Workers, and answers back
+    sockets.py      WebSocket connections
     routing.py      which Worker a request is for
     control.py      the pages under `/cdn-cgi/`, and the place where others are added
     guard.py        who may use them

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from emulator.runtime.host import WebRequest
     from emulator.server.options import Options
     from emulator.trace.live import LiveTrace
+    from emulator.websockets.client import WebSocket
 
 _T = TypeVar("_T")
 # Things of the past of each kind that are kept to be looked at, and how often the rest is dropped.
@@ -71,6 +72,7 @@ class Desk:
         self.problem: Problem | None = None
         # Requests on their way, each with the words for it.
         self.open: dict[Exchange, str] = {}
+        self.sockets: dict[WebSocket, None] = {}
         # Told, in words, of reloads and problems; `bad` if something is wrong.
         self.on_news: Callable[[str, bool], None] = _unheard
         # Moves a damaged state out of the way and says where it is; without it that is an error.

@@ -1,7 +1,7 @@
 """Files that change: which of them matter, and what has to be loaded again.
 
-A Worker's Python files are *code*: they are loaded into the emulator that runs. Configs,
-`.dev.vars`, `.env` and assets are *settings*: they need another emulator over the same state.
+A Worker's Python files and its assets are *code*: they are loaded into the emulator that runs.
+Configs, `.dev.vars` and `.env` are *settings*: they need another emulator over the same state.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Watched:
         if any(part in _NEVER for part in changed.parts):
             return None
         if any(changed.is_relative_to(folder) for folder in self.assets):
-            return "settings"
+            return "code"
         if changed.suffix == ".py" and any(changed.is_relative_to(root) for root in self.code):
             return "code"
         return None

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from emulator.server.application import Application
 
 _BACKLOG: Final = 2048
+# The longest message that Cloudflare takes.
+_MOST_SOCKET_BYTES: Final = 33_554_432
 _LOOK: Final = 0.02
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -57,7 +59,8 @@ class Server(uvicorn.Server):
         config = uvicorn.Config(
             application,
             lifespan="off",
-            ws="none",
+            ws="websockets-sansio",
+            ws_max_size=_MOST_SOCKET_BYTES,
             log_config=None,
             access_log=False,
             server_header=False,

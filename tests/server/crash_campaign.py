@@ -2,7 +2,8 @@
 
 Each round starts it over the state of the round before, sends it requests from several clients at
 once, and kills it with SIGKILL. What a client was told is noted, and what the Worker does it tells
-a ledger, another server on the network. After the last round the server runs until nothing is left to do, and then
+a ledger, another server on the network. After the last round the server runs until nothing is left
+to do, and then
 
 1. every message that was accepted was delivered;
 2. every Workflow that was accepted is complete, and no step ran again once the next one had begun;

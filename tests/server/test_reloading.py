@@ -42,13 +42,13 @@ def test_what_a_change_means(project: Project, name: str, what: str | None) -> N
     assert watched(project).what(str(project.path / name)) == what
 
 
-def test_assets_are_settings(project: Project) -> None:
+def test_assets_are_loaded_with_the_code(project: Project) -> None:
     text = (project.path / "wrangler.jsonc").read_text()
     project.write("public/index.html", "hello")
     project.write(
         "wrangler.jsonc", text.replace('"main"', '"assets": {"directory": "public"}, "main"')
     )
-    assert watched(project).what(str(project.path / "public/index.html")) == "settings"
+    assert watched(project).what(str(project.path / "public/index.html")) == "code"
 
 
 def test_an_environment_has_files_of_its_own(project: Project) -> None:
