@@ -213,7 +213,7 @@ class Desk:
         """Tell the warnings that were not told of the config before."""
         for text in texts:
             if text not in self._warned:
-                self.on_news(f"warning: {self._masker()(text)}", False)
+                self.on_news(f"warning: {self.masker()(text)}", False)
         self._warned = tuple(texts)
 
     def _open_state(self, deployment: Deployment) -> Emulator:
@@ -289,10 +289,10 @@ class Desk:
             )
 
     def _fail(self, error: EmulatorError) -> None:
-        self.problem = Problem.of(error, self._masker())
+        self.problem = Problem.of(error, self.masker())
         self.on_news(f"{self.problem.title}: {self.problem.text}", True)
 
-    def _masker(self) -> Masker:
+    def masker(self) -> Masker:
         """What masks the secrets, though the config may be wrong."""
         found: list[tuple[str, str]] = []
         for folder in dict.fromkeys(path.parent for path in self.options.configs):

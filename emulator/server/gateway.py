@@ -51,7 +51,7 @@ class Gateway:
         except ClientGone:
             return
         except NO_ANSWER as error:
-            page = failure(error)
+            page = failure(error, self._desk.masker())
         if page is not None:
             await page.send(send, head_only=asked.method == "HEAD")
 
@@ -93,7 +93,7 @@ class Gateway:
         await reach(pump, exchange, name, lambda: exchange.started, advance=False)
         head = exchange.head
         if head is None:
-            return failure(exchange.error)
+            return failure(exchange.error, self._desk.masker())
         start = {"type": "http.response.start", "status": head.status}
         await send({**start, "headers": sent(head.headers)})
         if exchange.body_done and exchange.error is None:

@@ -45,7 +45,7 @@ class Sockets:
         try:
             socket = await self._connect(Asked.of(scope), send)
         except NO_ANSWER as error:
-            await _refuse(failure(error), send)
+            await _refuse(failure(error, self._desk.masker()), send)
             return
         if socket is not None:
             await self._serve(socket, receive, send)
@@ -62,7 +62,7 @@ class Sockets:
         name = f"WebSocket {asked.url}"
         await http.reach(kernel.pump, exchange, name, lambda: exchange.answered, advance=False)
         if exchange.error is not None:
-            await _refuse(failure(exchange.error), send)
+            await _refuse(failure(exchange.error, desk.masker()), send)
             return None
         response = http.response(request, exchange.response)
         if exchange.socket is None:
