@@ -95,6 +95,46 @@ async def test_what_was_missed_runs_in_order_at_the_time_it_is_now() -> None:
         assert driven.ran == [("first", 3600.0), ("second", 3600.0)]
 
 
+async def test_a_machine_that_slept_finds_no_time_out_before_the_sleep_it_guards() -> None:
+    machine = Machine()
+    with Driven(RealClock(machine)) as driven:
+        outcome: list[str] = []
+
+        async def guarded() -> None:
+            try:
+                async with asyncio.timeout(10):
+                    await asyncio.sleep(5)
+                outcome.append("slept")
+            except TimeoutError:
+                outcome.append("timed out")
+
+        driven.loop.spawn_kernel(guarded(), "guarded")
+        await driven.advance(0)
+        machine.now += 3600 * MICROSECONDS
+        await driven.advance(0)
+        assert outcome == ["slept"]
+        assert driven.clock.now == START + 3600 * MICROSECONDS
+
+
+async def test_a_timer_that_is_always_due_again_lets_others_run() -> None:
+    machine = Machine()
+    with Driven(RealClock(machine)) as driven:
+        count = 0
+
+        def again() -> None:
+            nonlocal count
+            count += 1
+            machine.now += 10
+            driven.loop.kernel_at(driven.clock.now + 1, again, owner="again")
+
+        again()
+        turns = 0
+        while count < 5000:
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 2
+
+
 async def test_advance_goes_from_one_due_time_to_the_next() -> None:
     machine = Machine()
     with Driven(RealClock(machine)) as driven:

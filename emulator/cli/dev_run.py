@@ -10,7 +10,7 @@ import click
 
 from emulator.cli.arguments import masker_of
 from emulator.cli.dev_console import Console
-from emulator.cli.dev_table import facts, table, warnings
+from emulator.cli.dev_table import facts, remains, table, warnings
 from emulator.cli.refusal import Refusal
 from emulator.cli.streams import Gate
 from emulator.clock import RealClock
@@ -121,11 +121,12 @@ class _Session:
         try:
             await server.serve(sockets=[self._listening])
         finally:
+            left = list(remains(desk.platform)) if desk.is_running else []
             desk.close()
             for task in tasks[1:]:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            self._say_goodbye()
+            self._say_goodbye(left)
 
     async def _watch(self) -> None:
         try:
@@ -189,5 +190,7 @@ class _Session:
                 self._console.say(f"warning: {warning}", colour="yellow")
         self._warned = found
 
-    def _say_goodbye(self) -> None:
-        self._console.say(f"stopped; what is durable is in {self._folder.path}")
+    def _say_goodbye(self, left: list[str]) -> None:
+        place = f"stopped; what is durable is in {self._folder.path}"
+        goes_on = f", and goes on at the next start: {', '.join(left)}" if left else ""
+        self._console.say(f"{place}{goes_on}", remains=left)

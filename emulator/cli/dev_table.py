@@ -55,6 +55,19 @@ def warnings(platform: Platform) -> Iterator[str]:
             yield str(finding)
 
 
+def remains(platform: Platform) -> Iterator[str]:
+    """Yield what goes on at the next start: messages that wait, Workflows that are not over."""
+    for queue in platform.settings.queues:
+        count = len(platform.queues.broker.pending(queue.name))
+        if count:
+            yield f"{count} message{'s' if count > 1 else ''} in {queue.name}"
+    workflows = platform.workflows.engine
+    for name in workflows.workflows:
+        count = sum(instance.ended is None for instance in workflows.instances(name))
+        if count:
+            yield f"{count} instance{'s' if count > 1 else ''} of {name}"
+
+
 def _rows(worker: Worker, desk: Desk) -> Iterator[tuple[str, str, str]]:
     config = worker.config
     routes = [route.pattern for route in desk.routing.routes if route.worker == worker.name]

@@ -65,7 +65,8 @@ class StateFolder:
         if self._lock is not None:
             text = json.dumps({"pid": os.getpid(), "url": url}).encode()
             os.ftruncate(self._lock, 0)
-            os.pwrite(self._lock, text, 0)
+            os.lseek(self._lock, 0, os.SEEK_SET)
+            os.write(self._lock, text)
 
     def set_aside(self, day: str) -> Path:
         """Move a damaged state out of the way, into a folder whose name has the day."""
@@ -105,7 +106,7 @@ class StateFolder:
         assert self._lock is not None
         found: Any = {}
         with suppress(OSError, ValueError):
-            found = json.loads(os.pread(self._lock, 4096, 0) or b"{}")
+            found = json.loads(os.read(self._lock, 4096) or b"{}")
         if not isinstance(found, dict) or "pid" not in found:
             return ""
         return f", process {found['pid']} on {found.get('url', 'another address')}"

@@ -74,8 +74,9 @@ def test_messages_survive_a_kill_and_are_delivered_by_the_next_server(project: P
     with ServerProcess(project.path) as server:
         server.advance("1 minute")
         server.wait(lambda line: "['a', 'b']" in line.get("data", {}).get("text", ""))
+        assert server.client.post("/", content="c").status_code == 202
         assert server.stop() == 0
-        assert any("stopped" in line.get("server", "") for line in server.lines)
+        assert server.said("stopped")["remains"] == ["1 message in jobs"]
 
 
 def test_what_is_in_flight_finishes_after_a_signal(project: Project) -> None:
