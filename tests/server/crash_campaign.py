@@ -1,7 +1,7 @@
 """A server that is killed again and again, at moments that a seed decides.
 
 Each round starts it over the state of the round before, sends it requests from several clients at
-once, and kills it with SIGKILL. What a client was told is noted, and what the Worker does it tells
+once, in some rounds has it load its code or its settings again, and kills it with SIGKILL. What a client was told is noted, and what the Worker does it tells
 a ledger, another server on the network. After the last round the server runs until nothing is left
 to do, and then
 
@@ -137,8 +137,13 @@ class Campaign:
         """Write the project."""
         (self.folder / "src").mkdir(parents=True)
         (self.folder / "wrangler.jsonc").write_text(CONFIG)
-        worker = WORKER.format(ledger=self.ledger.url)
-        (self.folder / "src" / "entry.py").write_text(worker)
+        self._write_worker("")
+
+    def _write_worker(self, comment: str) -> None:
+        # In one step, as editors do it: what is half written would be an error.
+        new = self.folder / "entry.new"
+        new.write_text(WORKER.format(ledger=self.ledger.url) + comment)
+        new.replace(self.folder / "src" / "entry.py")
 
     def round(self, number: int) -> None:
         """Start the server, use it, kill it."""
@@ -183,8 +188,14 @@ class Campaign:
             asyncio.create_task(self._client(server.url, f"{number}-{client}", chance, answers))
             for client in range(_CLIENTS)
         ]
-        for _ in range(chance.randrange(10, 100)):
+        end = chance.randrange(10, 100)
+        change = chance.choice((None, "code", "settings")), chance.randrange(end)
+        for count in range(end):
             await answers.acquire()
+            if change == ("code", count):
+                self._write_worker(f"# round {number}\n")
+            if change == ("settings", count):
+                (self.folder / ".dev.vars").write_text(f"ROUND=round-{number}\n")
         await asyncio.sleep(chance.uniform(0, 0.02))
         server.process.kill()
         await asyncio.gather(*clients)
