@@ -34,10 +34,12 @@ check: format lint types test
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks
 
-# The property tests with many more examples, and the planted bugs' twins under all pairs of faults.
+# The property tests with many more examples, the planted bugs' twins under all pairs of faults, and
+# a server that is killed a hundred times.
 soak: $(READY)
 	$(BIN)/python -m pytest --hypothesis-profile=soak \
 		tests/queues/test_broker_properties.py tests/sweeping/test_bugs.py
+	EMULATOR_CRASH_ROUNDS=100 $(BIN)/python -m pytest -s tests/server/test_crash_campaign.py
 
 clean:
 	rm -rf $(VENV) build dist

@@ -35,15 +35,15 @@ def moment(at: int) -> datetime:
 
 
 class Clock:
-    """Virtual time of one emulator."""
+    """Virtual time of one emulator; timers run that are due at `horizon`, which is now."""
 
-    __slots__ = ("now", "start")
+    __slots__ = ("horizon", "now", "start")
 
     is_real: ClassVar[bool] = False
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.now = start
+        self.now = self.horizon = start
 
     @property
     def offset(self) -> int:
@@ -57,13 +57,17 @@ class Clock:
     def catch_up(self) -> None:
         """Take notice of the time that has passed by itself: none."""
 
+    def release(self, due: int) -> None:
+        """Let what is due at this instant run, now."""
+        self.horizon = max(self.horizon, due)
+
     def resume(self, now: int, offset: int) -> None:
         """Go on where an earlier process stopped."""
-        self.now = max(now, self.start)
+        self.now = self.horizon = max(now, self.start)
 
     def restart(self) -> None:
         """Go back to the start."""
-        self.now = self.start
+        self.now = self.horizon = self.start
 
     def move_to(self, at: int) -> None:
         """Move forward to `at`; time never runs backwards."""
@@ -71,11 +75,15 @@ class Clock:
             raise ValueError(
                 f"the clock is at {moment(self.now)}, it cannot go back to {moment(at)}"
             )
-        self.now = at
+        self.now = self.horizon = at
 
 
 class RealClock(Clock):
     """The machine's time plus an offset; `machine` reads it, in microseconds since the epoch.
+
+    What fell due while nobody looked runs late, at the time that is now, but in order: `release`
+    lets what was due first come to its end before what was due later, so that a machine that slept
+    finds no time-out that struck before the sleep it guards was over.
 
     Time never runs backwards. Where the machine's clock is put back, this one goes on from where it
     stood, and `on_step_back` is told by how many microseconds the two now differ; where it is put
@@ -100,6 +108,11 @@ class RealClock(Clock):
     def offset(self) -> int:
         return self._offset
 
+    @property
+    def ahead(self) -> int:
+        """By how much it is ahead of the machine, whatever was the cause."""
+        return self._offset + self._ahead
+
     def reading(self) -> int:
         machine = self._machine()
         if machine < self._last:
@@ -123,8 +136,8 @@ class RealClock(Clock):
         reading = self.reading()
         if now > reading:
             self._ahead = now - reading
-        self.now = max(now, reading)
+        self.now = self.horizon = max(now, reading)
 
     def restart(self) -> None:
         self._offset = self._ahead = 0
-        self.now = self.reading()
+        self.now = self.horizon = self.reading()

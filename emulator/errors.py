@@ -19,7 +19,8 @@
     ├── WebSocketRefused                     a request for a WebSocket got another answer
     ├── WebSocketClosed                      a WebSocket ended
     ├── EmulatorClosed                       the emulator is closed already
-    └── StateError                           the state file cannot be read
+    └── StateError                           the state file cannot be used
+        └── DamagedState                     what it holds cannot be read any more
 
 Errors that imitate the platform are not here: user code sees them as `JsException` (`values.py`).
 """
@@ -148,4 +149,8 @@ class EmulatorClosed(EmulatorError):
 
 
 class StateError(EmulatorError):
-    """The state file is damaged or was written by a newer version."""
+    """The state file is in use, or belongs to a newer version, or cannot be written."""
+
+
+class DamagedState(StateError):
+    """The state file, or a record in it, is not what was written there."""

@@ -135,6 +135,10 @@ class Findings(Sequence[Finding]):
         self._added = self._read()
         self._providers.clear()
 
+    def forget(self, keep: int) -> None:
+        """Keep so many of the findings added."""
+        del self._added[: max(len(self._added) - keep, 0)]
+
     def clear(self) -> None:
         """Forget the findings added and what was expected; providers stay."""
         self._added.clear()

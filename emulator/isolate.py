@@ -99,11 +99,23 @@ class Worker:
 
     def reload(self) -> None:
         """Load the code again; on failure the old code stays. Raises `WorkerLoadError`."""
+        self.take(*self.load_again())
+
+    def load_again(self) -> tuple[Bundle, Isolate]:
+        """Load the code as it is now, for `take`. Raises `WorkerLoadError`."""
         bundle = Bundle(self.config.root)
-        isolate = self._load(bundle)
+        return bundle, self._load(bundle)
+
+    def take(self, bundle: Bundle, isolate: Isolate) -> None:
+        """Let events run in this code from now on."""
         self._retire()
         self._bundle, self._isolate = bundle, isolate
         self.kernel.record("reload", f"worker {self.name}")
+
+    @property
+    def replaced(self) -> list[Invocation]:
+        """The invocations in flight that began in code that was replaced since."""
+        return [invocation for isolate in self._retired for invocation in isolate.invocations]
 
     def another_isolate(self) -> Isolate:
         """An isolate of the same code beside the current one. Raises `WorkerLoadError`."""

@@ -50,7 +50,7 @@ class Kernel:
         self.seed = seed
         self.clock = clock
         # First, because a plan may be wrong and a loop must be closed.
-        self.faults = Faults(self._now, faults, on_fired=self._trace_fault)
+        self.faults = Faults(self._now, faults, on_fired=self._trace_fault, remember=trace is None)
         self.loop = SimLoop(self.clock)
         self.pump = Pump(self.loop, self._describe_pending)
         self.trace = Trace(clock.start, masker=masker) if trace is None else trace
@@ -133,6 +133,12 @@ class Kernel:
         self.clock.resume(now, offset)
         self.random.seed(f"choices {self.seed} of process {process}")
         self.surroundings.seed(self.seed + (process << 64))
+
+    def forget(self, keep: int) -> None:
+        """Keep so many findings, and numbers of subjects; a subject may then begin at 1 again."""
+        self.findings.forget(keep)
+        for subject in list(self._numbers)[: max(len(self._numbers) - keep, 0)]:
+            del self._numbers[subject]
 
     def reset(self) -> None:
         """Forget everything that happened; the clock goes back to the start."""

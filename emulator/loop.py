@@ -515,7 +515,7 @@ class SimLoop(Refusals):
         """Make ready what other threads sent and what is due now."""
         while self._inbox:
             self._ready.append(self._inbox.popleft())
-        timers, now = self._timers, self.clock.now
+        timers, now = self._timers, self.clock.horizon
         while timers and timers[0][0] <= now:
             timer = heapq.heappop(timers)[2]
             if timer._cancelled:

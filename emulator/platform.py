@@ -23,6 +23,7 @@ from emulator.emails.service import Emails
 from emulator.findings import Finding
 from emulator.flaws import handler_flaws, option_flaws, own_workflows
 from emulator.ingress import Ingress
+from emulator.invocation import Invocation
 from emulator.isolate import Worker, pending_calls
 from emulator.kernel import Kernel, Profile
 from emulator.kv.service import Kv
@@ -234,12 +235,34 @@ class Platform:
         self.objects.crash()
 
     def reload(self) -> None:
-        """Load the code of every Worker again."""
-        for worker in self.workers.values():
-            worker.reload()
+        """Load the code of every Worker again, or of none where one cannot be loaded."""
+        loaded = [(worker, worker.load_again()) for worker in self.workers.values()]
+        for worker, code in loaded:
+            worker.take(*code)
             worker.asset_problems = self.assets.reload(worker.config)
             self.workflows.interrupt(worker)
             self.objects.reload(worker)
+
+    def end_replaced(self, kind: type[Invocation] = Invocation) -> None:
+        """Cut off what still runs of code that was replaced: all of it, or of one kind.
+
+        The platform repeats what it repeats after a crash: a batch is delivered again.
+        """
+        for worker in self.workers.values():
+            for invocation in worker.replaced:
+                if isinstance(invocation, kind):
+                    invocation.kill()
+
+    def forget(self, keep: int) -> None:
+        """Keep so many of the things of the past that are there to be looked at, of each kind."""
+        kernel = self.kernel
+        done = [task for task in kernel.background if task.state != "pending"]
+        late = [task for task in kernel.background if task.state == "pending"]
+        kernel.background[:] = [*done[max(len(done) - keep, 0) :], *late]
+        past: list[list[Any]] = [kernel.logs, kernel.outbound.sent]
+        for kept in (*past, *self.queues.deliveries.values()):
+            del kept[: max(len(kept) - keep, 0)]
+        kernel.forget(keep)
 
     def restart(self) -> None:
         """Crash, and rebuild the platform's own state from the store."""

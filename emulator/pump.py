@@ -255,6 +255,11 @@ class Pump:
         while True:
             budget = self.loop.drain(budget)
             idle = budget > 0
+            if idle and self._release_overdue():
+                budget -= 1
+                if budget == 0:
+                    return True
+                continue
             if self._find_reached(idle=idle) or not idle:
                 self._give_up_endless(idle=idle)
                 return not idle or bool(self._goals) or self._driver is not None
@@ -265,7 +270,7 @@ class Pump:
             target = self._next_instant()
             if target is None:
                 return None
-            if target > self.loop.clock.reading() and self._give_way(outer):
+            if self._give_way(outer):
                 return True
             self.loop.clock.move_to(target)
             self._turns_at_once = 0
@@ -298,17 +303,27 @@ class Pump:
                 self._reached.append(goal)
         return bool(self._reached)
 
+    def _release_overdue(self) -> bool:
+        """On a real clock: let what is due first run, of all that is due; whether there was any."""
+        clock = self.loop.clock
+        if not clock.is_real:
+            return False
+        due = self.loop.next_due
+        if due is None or due > clock.reading():
+            return False
+        clock.catch_up()
+        clock.release(due)
+        return True
+
     # -- where the clock may go ----------------------------------------------------------------
 
     def _next_instant(self) -> int | None:
         """The instant the clock may move to now, or None if it has to stand still."""
         loop = self.loop
-        due = loop.next_due
-        if loop.clock.is_real and due is not None and due <= (now := loop.clock.reading()):
-            return max(now, loop.clock.now)
         if loop.in_flight:
             return None
-        by_itself = bool(self._goals) and not (self.holds or loop.clock.is_real) and loop.has_work
+        stands = self._driver is not None or self.holds or loop.clock.is_real
+        by_itself = not stands and loop.has_work
         horizon, target = -1, None
         for goal in self._goals:
             by_itself = by_itself and goal.advance
@@ -316,6 +331,7 @@ class Pump:
                 horizon = max(horizon, goal.horizon)
             if goal.stop_at is not None and (target is None or goal.stop_at < target):
                 target = goal.stop_at
+        due = loop.next_due
         if due is not None and (by_itself or due <= horizon) and (target is None or due < target):
             target = due
         return target

@@ -95,6 +95,46 @@ async def test_what_was_missed_runs_in_order_at_the_time_it_is_now() -> None:
         assert driven.ran == [("first", 3600.0), ("second", 3600.0)]
 
 
+async def test_a_machine_that_slept_finds_no_time_out_before_the_sleep_it_guards() -> None:
+    machine = Machine()
+    with Driven(RealClock(machine)) as driven:
+        outcome: list[str] = []
+
+        async def guarded() -> None:
+            try:
+                async with asyncio.timeout(10):
+                    await asyncio.sleep(5)
+                outcome.append("slept")
+            except TimeoutError:
+                outcome.append("timed out")
+
+        driven.loop.spawn_kernel(guarded(), "guarded")
+        await driven.advance(0)
+        machine.now += 3600 * MICROSECONDS
+        await driven.advance(0)
+        assert outcome == ["slept"]
+        assert driven.clock.now == START + 3600 * MICROSECONDS
+
+
+async def test_a_timer_that_is_always_due_again_lets_others_run() -> None:
+    machine = Machine()
+    with Driven(RealClock(machine)) as driven:
+        count = 0
+
+        def again() -> None:
+            nonlocal count
+            count += 1
+            machine.now += 10
+            driven.loop.kernel_at(driven.clock.now + 1, again, owner="again")
+
+        again()
+        turns = 0
+        while count < 5000:
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns > 2
+
+
 async def test_advance_goes_from_one_due_time_to_the_next() -> None:
     machine = Machine()
     with Driven(RealClock(machine)) as driven:
@@ -115,6 +155,17 @@ async def test_a_driven_virtual_clock_moves_only_when_it_is_told_to() -> None:
         assert (driven.ran, driven.clock.now) == ([], START)
         await driven.advance(10)
         assert driven.ran == [("due", 10.0)]
+
+
+async def test_a_driven_virtual_clock_stands_though_a_call_waits() -> None:
+    with Driven(Clock(START)) as driven:
+        driven.after(10, "due")
+        waiting = asyncio.ensure_future(driven.pump.reach(Goal("call()", lambda: bool(driven.ran))))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        await driven.advance(10)
+        await asyncio.wait_for(waiting, 10)
 
 
 async def test_a_driven_pump_is_never_stuck() -> None:

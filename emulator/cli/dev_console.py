@@ -41,21 +41,23 @@ class Console:
 
     def __init__(self, write: Callable[[str], None], *, as_json: bool = False) -> None:
         self._write = write
-        self._as_json = as_json
+        self.as_json = as_json
+        # Told of each queue that something was sent to.
+        self.on_send: Callable[[str], None] | None = None
         # When requests on their way began, by their subject.
         self._begun: dict[str, int] = {}
 
     def say(self, text: str, *, colour: str | None = None, **facts: Any) -> None:
         """Write what the server itself has to say; `facts` are for programs."""
-        if self._as_json:
+        if self.as_json:
             self._write(json.dumps({"server": text, **facts}))
         else:
             for line in text.splitlines():
                 self._write(click.style(printable(line), fg=colour) if colour else printable(line))
 
     async def follow(self, feed: Feed) -> None:
-        """Show events as they come, until the feed is closed."""
-        last = feed.last
+        """Show events from the first on, as they come, until the feed is closed."""
+        last = 0
         async for told in feed.follow(last):
             # All that came at once, so that outcomes of one batch are one line.
             if told.number > last:
@@ -65,7 +67,7 @@ class Console:
 
     def show(self, events: Iterable[Told]) -> None:
         """Write the lines of some events."""
-        if self._as_json:
+        if self.as_json:
             for told in events:
                 self._write(json.dumps(told.described(), separators=(",", ":")))
             return
@@ -77,6 +79,8 @@ class Console:
         if kind in _OUTCOMES:
             yield _line(group[0], _outcome(kind, group))
             return
+        if kind == "send" and self.on_send is not None:
+            self.on_send(group[0].event.subject.removeprefix("queue "))
         for told in group:
             event = told.event
             if kind == "request":
@@ -94,11 +98,12 @@ class Console:
 
 
 def _line(told: Told, text: str) -> str:
+    """A line for an event; a text of several lines goes on below it."""
     event = told.event
     subject = printable(told.trace.masker(event.subject))
     clock = f"{event.time:%H:%M:%S}.{event.at // 1000 % 1000:03}"
     colour = _COLOURS.get(tone(event.kind, event.data))
-    shown = printable(text)
+    shown = "\n    ".join(printable(line.expandtabs(4)) for line in text.splitlines()) or ""
     return f"{clock}  {subject}  {click.style(shown, fg=colour) if colour else shown}"
 
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
 from emulator.cli.arguments import masker_of
 from emulator.cli.dev_console import Console
+from emulator.cli.dev_table import facts, remains, table, warnings
 from emulator.cli.refusal import Refusal
 from emulator.cli.streams import Gate
+from emulator.clock import RealClock
+from emulator.durations import describe
 from emulator.errors import StateError
 from emulator.server.application import Application
 from emulator.server.desk import Desk
 from emulator.server.guard import Guard
 from emulator.server.options import Options
+from emulator.server.reloading import Reloader
 from emulator.server.serving import PortTaken, Server, listen
+from emulator.server.state_folder import NAME, StateFolder
 
 if TYPE_CHECKING:
     import socket
@@ -28,7 +33,6 @@ if TYPE_CHECKING:
     from emulator.platform import ClockKind
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
-_FOLDER: Final = ".workers-emulator"
 
 
 def run(
@@ -47,58 +51,146 @@ def run(
     as_json: bool,
 ) -> None:
     """Serve until Ctrl-C; raises `Refusal` for what keeps the server from starting."""
-    folder = configs[0].parent / _FOLDER if state is None else state.absolute()
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = StateFolder(configs[0].parent / NAME if state is None else state.absolute())
     options = Options(
         configs=tuple(configs),
         environment=environment,
         profile=profile,
         outbound=outbound,
         clock=clock,
-        state=folder / "state.db",
+        state=folder.file,
         seed=seed,
     )
     try:
         listening = listen(host, port)
     except PortTaken as error:
         raise Refusal(str(error)) from None
-    token = None if host in _LOOPBACK else secrets.token_urlsafe(24)
     try:
+        folder.acquire()
         with Gate(aside=as_json) as gate:
             gate.masker = masker_of(configs, environment)
-            asyncio.run(_serve(options, listening, token, gate, as_json=as_json, drain=drain))
-    finally:
-        listening.close()
-
-
-async def _serve(
-    options: Options,
-    listening: socket.socket,
-    token: str | None,
-    gate: Gate,
-    *,
-    as_json: bool,
-    drain: float,
-) -> None:
-    console = Console(lambda line: _print(gate, line), as_json=as_json)
-    desk = Desk(options)
-    try:
-        desk.start()
+            console = Console(lambda line: click.echo(line, file=gate.output), as_json=as_json)
+            session = _Session(options, folder, listening, console, reload=not no_reload)
+            gate.open(gate.masker)
+            asyncio.run(session.serve(drain))
     except StateError as error:
         raise Refusal(str(error)) from None
-    gate.open(gate.masker)
-    server = Server(Application(desk, Guard(token)), console.say, drain=drain)
-    host, port = listening.getsockname()[:2]
-    console.say(f"ready on http://{host}:{port}", url=f"http://{host}:{port}")
-    if desk.problem is not None:
-        console.say(f"{desk.problem.title}: {desk.problem.text}", colour="red")
-    following = asyncio.create_task(console.follow(desk.feed))
-    try:
-        await server.serve(sockets=[listening])
     finally:
-        desk.close()
-        await following
+        listening.close()
+        folder.release()
 
 
-def _print(gate: Gate, line: str) -> None:
-    click.echo(line, file=gate.output)
+class _Session:
+    """One server of the command line."""
+
+    def __init__(
+        self,
+        options: Options,
+        folder: StateFolder,
+        listening: socket.socket,
+        console: Console,
+        *,
+        reload: bool,
+    ) -> None:
+        self._folder = folder
+        self._listening = listening
+        self._console = console
+        self._reload = reload
+        self._introduced = False
+        self._warned: list[str] = []
+        self._unconsumed: dict[str, None] = {}
+        self._desk = desk = Desk(options)
+        desk.on_news = self._tell
+        console.on_send = self._sent
+        desk.set_aside = lambda: str(folder.set_aside("state"))
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        self._token = None if host in _LOOPBACK else secrets.token_urlsafe(24)
+        self._url = f"http://{shown}:{port}"
+
+    async def serve(self, drain: float) -> None:
+        """Serve until a signal; raises `StateError` where the state cannot be used."""
+        desk, console = self._desk, self._console
+        desk.start()
+        self._folder.tell(self._url)
+        self._introduce()
+        server = Server(Application(desk, Guard(self._token)), console.say, drain=drain)
+        tasks = [asyncio.create_task(console.follow(desk.feed))]
+        if self._reload:
+            tasks.append(asyncio.create_task(self._watch()))
+        try:
+            await server.serve(sockets=[self._listening])
+        finally:
+            left = list(remains(desk.platform)) if desk.is_running else []
+            desk.close()
+            for task in tasks[1:]:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._say_goodbye(left)
+
+    async def _watch(self) -> None:
+        try:
+            await Reloader(self._desk).run()
+        except* Exception as group:
+            text = "; ".join(f"{type(error).__name__}: {error}" for error in group.exceptions)
+            self._tell(f"files are not watched any more, so nothing is reloaded: {text}", True)
+
+    def _introduce(self) -> None:
+        """Say what there is, and what is probably not meant."""
+        desk, console = self._desk, self._console
+        told: dict[str, Any] = {"url": self._url}
+        if desk.is_running:
+            told["workers"] = facts(desk.platform)
+            if not console.as_json:
+                for line in table(desk):
+                    console.say(line)
+            self._warn()
+            self._look_at_clock()
+        console.say(f"ready on {self._url}", colour="green", **told)
+        self._introduced = True
+        if self._token is not None:
+            console.say(
+                f"control pages need a token: {self._url}/cdn-cgi/emulator/?token={self._token}"
+            )
+
+    def _look_at_clock(self) -> None:
+        clock = self._desk.platform.kernel.clock
+        if isinstance(clock, RealClock) and clock.ahead:
+            self._tell(
+                f"the emulator's clock is {describe(clock.ahead)} ahead of the machine's, as the "
+                "state has it: time never runs backwards. With another --state it begins anew",
+                False,
+            )
+
+    def _tell(self, text: str, bad: bool) -> None:
+        warns = text.startswith("warning: ")
+        self._console.say(text, colour="red" if bad else "yellow" if warns else None)
+        if self._introduced:
+            self._warn()
+
+    def _sent(self, queue: str) -> None:
+        """A message for a queue that nobody consumes waits there, which is told once."""
+        desk = self._desk
+        if not desk.is_running or queue in desk.platform.queues.consumers:
+            return
+        if queue not in self._unconsumed:
+            self._unconsumed[queue] = None
+            waiting = len(desk.platform.queues.broker.pending(queue))
+            self._console.say(
+                f"warning: the queue {queue} has no consumer; {waiting} waiting", colour="yellow"
+            )
+
+    def _warn(self) -> None:
+        """Say what is probably not meant, and was not said before."""
+        if not self._desk.is_running:
+            return
+        found = list(warnings(self._desk.platform))
+        for warning in found:
+            if warning not in self._warned:
+                self._console.say(f"warning: {warning}", colour="yellow")
+        self._warned = found
+
+    def _say_goodbye(self, left: list[str]) -> None:
+        place = f"stopped; what is durable is in {self._folder.path}"
+        goes_on = f", and goes on at the next start: {', '.join(left)}" if left else ""
+        self._console.say(f"{place}{goes_on}", remains=left)

@@ -1,12 +1,22 @@
 """The development server: an emulator on the machine's clock, behind HTTP.
 
-    desk.py         the running emulator, through reloads; what control pages are written against
-    gateway.py      requests from the network to Workers, and answers back
-    routing.py      which Worker a request is for
-    control.py      the pages under `/cdn-cgi/`, and the place where others are added
-    guard.py        who may use them
-    application.py  all of this as one ASGI application
-    serving.py      the process: socket, signals, the end
+    desk.py          the running emulator, through reloads; what control pages are written against
+    feed.py          events as they happen
+    options.py       what is to run
+    problem.py       why it cannot
+    gateway.py       requests from the network to Workers, and answers back, with request_body.py
+    asked.py         what a request says of itself
+    sockets.py       WebSocket connections
+    failures.py      what a client gets where no Worker answers; pages.py
+    routing.py       which Worker a request is for
+    control.py       the pages under `/cdn-cgi/`, and the place where others are added
+    triggers.py      `/cdn-cgi/handler/scheduled`
+    status.py        `/cdn-cgi/emulator/status`, `clock` and `events`
+    guard.py         who may use them
+    application.py   all of this as one ASGI application
+    serving.py       the process: socket, signals, the end
+    state_folder.py  where what is durable lies
+    reloading.py     files that change
 
 Only the command line imports this package (`emulator.cli.dev` and what goes with it), and nothing
 else imports starlette, uvicorn and watchfiles.

@@ -17,7 +17,7 @@ _CDN_CGI = "/cdn-cgi/"
 
 
 class Application:
-    """What uvicorn serves; `gateway.open` are the requests on their way."""
+    """What uvicorn serves."""
 
     def __init__(self, desk: Desk, guard: Guard) -> None:
         self.desk = desk
@@ -31,9 +31,12 @@ class Application:
         receive: Callable[[], Awaitable[Any]],
         send: Callable[[Any], Awaitable[None]],
     ) -> None:
-        """Answer one request; of other protocols there is none yet."""
-        if scope["type"] != "http":
-            raise NotImplementedError(f"{scope['type']} is not served")
+        """Answer one request, or serve one WebSocket connection."""
+        if scope["type"] == "websocket":
+            from emulator.server.sockets import Sockets
+
+            await Sockets(self.desk)(scope, receive, send)
+            return
         path: str = scope["path"]
         if path.startswith(_CDN_CGI):
             from emulator.server.control import Control, is_control

@@ -9,32 +9,55 @@ event loop, so that nothing has to be locked:
     async for told in desk.feed.follow(): ...           # events as they happen
 
 The emulator's methods return when what they did is durable.
+
+Reloads. New code is loaded into the emulator that runs; if it cannot be loaded the old one stays,
+for the queues, alarms and Workflows, while requests are answered with the problem. Batches that the
+old code handles are cut off and delivered again; its requests have some seconds to finish, then
+they are cut off too. New settings are tried on an emulator in memory first, then the running one is
+closed and another one made over the same state: the recovery after a `kill -9`, without the kill.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING, Any, TypeVar
+import warnings
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from emulator import dotenv
+from emulator.clock import MICROSECONDS, RealClock
+from emulator.deployment import deploy
+from emulator.durations import describe
 from emulator.emulator import Emulator
-from emulator.errors import ConfigError, StateError, WorkerLoadError
+from emulator.errors import ConfigError, DamagedState, EmulatorError, WorkerLoadError
 from emulator.isolate import pending_calls
+from emulator.queues.run import ConsumerRun
+from emulator.secrets import Masker
+from emulator.section import ConfigWarning
 from emulator.server.feed import Feed
 from emulator.server.problem import NotRunning, Problem
 from emulator.server.routing import Routing
 from emulator.workflows.run import WorkflowRun
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from emulator.config import Settings
+    from emulator.deployment import Deployment
     from emulator.ingress import Exchange
     from emulator.platform import Platform
     from emulator.runtime.host import WebRequest
     from emulator.server.options import Options
     from emulator.trace.live import LiveTrace
+    from emulator.websockets.client import WebSocket
 
 _T = TypeVar("_T")
+# Things of the past of each kind that are kept to be looked at, and how often the rest is dropped.
+_KEPT: Final = 1000
+_FORGET_EVERY: Final = 2000
+# Seconds that requests on their way have to finish before new settings count.
+_PATIENCE: Final = 1.0
+_LOOK: Final = 0.01
 
 
 class Desk:
@@ -44,12 +67,22 @@ class Desk:
         self.options = options
         self.feed = Feed(options.history)
         self.routing = Routing(())
+        self.settings: Settings | None = None
         # Why there is no emulator, or why it runs the code of before.
         self.problem: Problem | None = None
-        # Told of errors of the platform itself, such as a full disk.
-        self.on_error: Callable[[BaseException], None] | None = None
+        # Requests on their way, each with the words for it.
+        self.open: dict[Exchange, str] = {}
+        self.sockets: dict[WebSocket, None] = {}
+        # Told, in words, of reloads and problems; `bad` if something is wrong.
+        self.on_news: Callable[[str, bool], None] = _unheard
+        # Moves a damaged state out of the way and says where it is; without it that is an error.
+        self.set_aside: Callable[[], str] | None = None
         self._seed = secrets.randbits(63) if options.seed is None else options.seed
         self._emulator: Emulator | None = None
+        self._forgotten = 0
+        self._failure = ""
+        self._warned: tuple[str, ...] = ()
+        self._ending: asyncio.TimerHandle | None = None
 
     # -- for requests and pages ------------------------------------------------------------------
 
@@ -90,10 +123,11 @@ class Desk:
         result: Any = await caller.at_once(name, function)
         return result  # type: ignore[no-any-return]
 
-    def dispatch(self, worker: str, request: WebRequest) -> Exchange:
+    def dispatch(self, worker: str, request: WebRequest, *, socket: bool = False) -> Exchange:
         """Send a request to a Worker; the answer's body can be read while it is made."""
         emulator = self.emulator
-        return emulator._dispatch(emulator._platform.worker(worker), request, streaming=True)
+        target = emulator._platform.worker(worker)
+        return emulator._dispatch(target, request, streaming=True, socket=socket)
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -103,48 +137,171 @@ class Desk:
         Raises `StateError` where the state cannot be used.
         """
         try:
-            self._take(self._make())
-        except StateError:
-            raise
+            deployment = self._deploy()
+            self._take(self._open_state(deployment))
         except (ConfigError, WorkerLoadError) as error:
-            self.problem = Problem.of(error)
+            self._fail(error)
+
+    async def reload(self, *, settings: bool, paths: Sequence[str] = ()) -> None:
+        """Load code, or settings and code, again; `paths` are what has changed, to be told."""
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        try:
+            if self._emulator is None:
+                self._take(self._open_state(self._deploy()))
+            elif settings:
+                await self._change_settings()
+            else:
+                await self._change_code()
+        except EmulatorError as error:
+            self._fail(error)
+            return
+        self.problem = None
+        took = (loop.time() - begun) * 1000
+        what = f": {', '.join(paths)}" if paths else ""
+        self.on_news(f"reloaded in {took:.0f} ms{what}", False)
 
     def close(self) -> None:
         """Stop everything; what is in flight is lost, what is durable stays."""
-        emulator, self._emulator = self._emulator, None
         try:
-            if emulator is not None:
-                emulator.close()
+            self._close_emulator()
         finally:
-            self.feed.publish()
             self.feed.close()
 
-    def _make(self) -> Emulator:
+    # -- details ---------------------------------------------------------------------------------
+
+    async def _change_code(self) -> None:
+        await self.emulator.reload()
+        platform = self.platform
+        await self.act("reload", lambda: platform.end_replaced(ConsumerRun))
+        if self._ending is not None:
+            self._ending.cancel()
+        loop = asyncio.get_running_loop()
+        self._ending = loop.call_later(self.options.grace, self._end_replaced, platform)
+
+    def _end_replaced(self, platform: Platform) -> None:
+        self._ending = None
+        if not platform.kernel.loop.is_closed():
+            platform.kernel.loop.kernel_soon(platform.end_replaced)
+
+    async def _change_settings(self) -> None:
+        deployment = self._deploy()
+        # Tried before the emulator that runs is closed: it goes on if this fails.
+        self._make(deployment, None).close()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _PATIENCE
+        while self.open and loop.time() < end:  # noqa: ASYNC110 (nothing tells when all are over)
+            await asyncio.sleep(_LOOK)
+        self._close_emulator()
+        self._take(self._open_state(deployment))
+
+    def _deploy(self) -> Deployment:
         options = self.options
-        configs = list(options.configs)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ConfigWarning)
+            deployment = deploy(
+                list(options.configs),
+                profile=options.profile,
+                plan=options.plan,
+                environment=options.environment,
+            )
+        self.settings = deployment.settings
+        self._warn([str(warning.message) for warning in caught])
+        return deployment
+
+    def _warn(self, texts: Sequence[str]) -> None:
+        """Tell the warnings that were not told of the config before."""
+        for text in texts:
+            if text not in self._warned:
+                self.on_news(f"warning: {self.masker()(text)}", False)
+        self._warned = tuple(texts)
+
+    def _open_state(self, deployment: Deployment) -> Emulator:
+        try:
+            return self._make(deployment, self.options)
+        except DamagedState as error:
+            if self.set_aside is None:
+                raise
+            place = self.set_aside()
+            self.on_news(f"{error}\nIt was moved to {place}; a new state begins.", True)
+            return self._make(deployment, self.options)
+
+    def _make(self, deployment: Deployment, kept: Options | None) -> Emulator:
+        options = self.options
         return Emulator(
-            configs if len(configs) > 1 else configs[0],
+            deployment,
             start=None,
             seed=self._seed,
-            state=options.state,
+            state=None if kept is None else kept.state,
             profile=options.profile,
             plan=options.plan,
             outbound=options.outbound,
-            environment=options.environment,
             clock=options.clock,
             history=options.history,
         )
 
     def _take(self, emulator: Emulator) -> None:
-        self._emulator, self.problem = emulator, None
+        self._emulator, self.problem, self._failure = emulator, None, ""
         platform = emulator._platform
         self.routing = Routing(platform.settings.workers)
         trace: LiveTrace = platform.kernel.trace  # type: ignore[assignment]
         self.feed.attach(trace)
-        platform.kernel.on_commit(self.feed.publish)
-        platform.kernel.pump.on_error = self._failed
+        platform.kernel.on_commit(self._committed)
+        platform.kernel.pump.on_error = self._went_wrong
+        if isinstance(platform.kernel.clock, RealClock):
+            platform.kernel.clock.on_step_back = self._machine_went_back
         platform.kernel.pump.drive(asyncio.get_running_loop())
 
-    def _failed(self, error: BaseException) -> None:
-        if self.on_error is not None:
-            self.on_error(error)
+    def _close_emulator(self) -> None:
+        emulator, self._emulator = self._emulator, None
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
+        if emulator is not None:
+            try:
+                emulator.close()
+            finally:
+                self.feed.publish()
+
+    def _committed(self) -> None:
+        """What happened so far is durable."""
+        self.feed.publish()
+        if self._failure:
+            self._failure = ""
+            self.on_news("the state is written again", False)
+        if self.feed.last - self._forgotten > _FORGET_EVERY and self._emulator is not None:
+            self._forgotten = self.feed.last
+            self.platform.forget(_KEPT)
+
+    def _went_wrong(self, error: BaseException) -> None:
+        """The platform itself failed, as when the disk is full; it is tried again."""
+        text = str(error) or type(error).__name__
+        if text != self._failure:
+            self._failure = text
+            self.on_news(text, True)
+
+    def _machine_went_back(self, step: int) -> None:
+        if step >= MICROSECONDS:
+            self.on_news(
+                f"the machine's clock was put back by {describe(step)}; the emulator's goes on "
+                "from where it was",
+                False,
+            )
+
+    def _fail(self, error: EmulatorError) -> None:
+        self.problem = Problem.of(error, self.masker())
+        self.on_news(f"{self.problem.title}: {self.problem.text}", True)
+
+    def masker(self) -> Masker:
+        """What masks the secrets, though the config may be wrong."""
+        found: list[tuple[str, str]] = []
+        for folder in dict.fromkeys(path.parent for path in self.options.configs):
+            try:
+                found += dotenv.secrets(folder, environment=self.options.environment).items()
+            except (dotenv.Unreadable, OSError):
+                continue  # that is told as the problem
+        return Masker(found)
+
+
+def _unheard(text: str, bad: bool) -> None:
+    """Nobody listens."""

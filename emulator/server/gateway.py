@@ -11,13 +11,13 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.client import reach
-from emulator.errors import EmulatorClosed, StateError, WorkerCrashed, WorkerLoadError
-from emulator.ingress import ReplyLost
+from emulator.errors import EmulatorClosed, StateError
 from emulator.runtime.host import WebRequest
-from emulator.server.pages import problem_page, text_page
-from emulator.server.problem import NotRunning, Problem
+from emulator.server.asked import Asked, sent
+from emulator.server.failures import NO_ANSWER, failure
+from emulator.server.pages import text_page
+from emulator.server.problem import NotRunning
 from emulator.server.request_body import ClientGone, RequestBody, read_small
-from emulator.server.routing import HEADER, UnknownWorker
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -31,13 +31,9 @@ if TYPE_CHECKING:
     Receive = Callable[[], Awaitable[Any]]
     Send = Callable[[Any], Awaitable[None]]
 
-# Headers about the connection to the server, of which a Worker sees nothing, or which the server
-# writes itself.
-_OF_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", HEADER})
-_NO_WEBSOCKETS: Final = (
-    "workers-emulator dev does not accept WebSocket connections yet; requests and streamed answers "
-    "(server-sent events among them) work"
-)
+# Cloudflare's limit of a request's body on the plans that most have.
+MOST_BYTES: Final = 100_000_000
+_TOO_LARGE: Final = f"the body is larger than {MOST_BYTES:,} bytes, the most that Cloudflare takes"
 
 
 class Gateway:
@@ -45,55 +41,41 @@ class Gateway:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        # Those on their way, each with the words for it.
-        self.open: dict[Exchange, str] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
-        headers = [(_text(name).lower(), _text(value)) for name, value in scope["headers"]]
+        asked = Asked.of(scope)
         first = await receive()
         try:
-            if dict(headers).get("upgrade", "").lower() == "websocket":
-                page: Page | None = text_page(501, _NO_WEBSOCKETS)
-            else:
-                page = await self._serve(scope, headers, first, receive, send)
+            page = await self._serve(asked, first, receive, send)
         except ClientGone:
             return
-        except (NotRunning, UnknownWorker, EmulatorClosed, StateError) as error:
-            page = _failure(error)
+        except NO_ANSWER as error:
+            page = failure(error, self._desk.masker())
         if page is not None:
-            await page.send(send, head_only=scope["method"] == "HEAD")
+            await page.send(send, head_only=asked.method == "HEAD")
 
-    async def _serve(
-        self,
-        scope: Scope,
-        headers: list[tuple[str, str]],
-        first: Any,
-        receive: Receive,
-        send: Send,
-    ) -> Page | None:
+    async def _serve(self, asked: Asked, first: Any, receive: Receive, send: Send) -> Page | None:
         """Let a Worker answer; returns a page where there is no answer of its."""
-        named = dict(headers)
-        host = named.get("host") or _host(scope)
-        worker = (
-            self._desk.routing.worker(host, _path(scope), named)
-            if self._desk.routing.workers
-            else ""
-        )
-        kernel = self._desk.platform.kernel
-        body: bytes | RequestBody | None = await read_small(_length(named), first, receive)
+        desk = self._desk
+        if desk.problem is not None:
+            raise NotRunning(desk.problem)
+        kernel = desk.platform.kernel
+        worker = desk.routing.worker(asked.host, asked.path, asked.named)
+        if asked.length is not None and asked.length > MOST_BYTES:
+            return text_page(413, _TOO_LARGE)
+        body: bytes | RequestBody | None = await read_small(asked.length, first, receive)
         incoming: asyncio.Task[None] | None = None
         if body is None:
-            body = RequestBody(kernel.loop)
+            body = RequestBody(kernel.loop, MOST_BYTES)
             incoming = asyncio.create_task(body.take_in(first, receive))
-        url = f"{scope.get('scheme', 'http')}://{host}{_target(scope)}"
-        request = WebRequest(scope["method"], url, _seen(headers, scope), body)
-        exchange = self._desk.dispatch(worker, request)
-        self.open[exchange] = f"{request.method} {url}"
+        request = WebRequest(asked.method, asked.url, asked.headers, body)
+        exchange = desk.dispatch(worker, request)
+        desk.open[exchange] = f"{request.method} {asked.url}"
         try:
             return await self._answer(kernel.pump, exchange, incoming, receive, send)
         finally:
-            del self.open[exchange]
+            del desk.open[exchange]
             if isinstance(body, RequestBody):
                 body.drop()
             if incoming is not None:
@@ -107,42 +89,41 @@ class Gateway:
         receive: Receive,
         send: Send,
     ) -> Page | None:
-        name = self.open[exchange]
+        name = self._desk.open[exchange]
         await reach(pump, exchange, name, lambda: exchange.started, advance=False)
-        if exchange.head is None:
-            return _failure(exchange.error)
-        await send(
-            {
-                "type": "http.response.start",
-                "status": exchange.head.status,
-                "headers": _sent(exchange.head.headers),
-            }
-        )
+        head = exchange.head
+        if head is None:
+            return failure(exchange.error, self._desk.masker())
+        start = {"type": "http.response.start", "status": head.status}
+        await send({**start, "headers": sent(head.headers)})
         if exchange.body_done and exchange.error is None:
             body = b"".join(exchange.chunks)
             await send({"type": "http.response.body", "body": body})
             return None
         watch = asyncio.create_task(_watch(exchange, incoming, receive))
         try:
-            await self._stream(pump, exchange, name, send)
+            await _stream(pump, exchange, name, send)
+        except (EmulatorClosed, StateError):
+            pass  # the answer breaks off
         finally:
             watch.cancel()
         return None
 
-    async def _stream(self, pump: Pump, exchange: Exchange, name: str, send: Send) -> None:
-        """Pass on the body; the connection breaks where the body does."""
-        name = f"{name}: the next chunk"
-        while True:
-            if not exchange.readable:
-                await reach(pump, exchange, name, lambda: exchange.readable, advance=False)
-            if exchange.chunks:
-                chunk = exchange.read()
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
-            elif exchange.error is None:
-                await send({"type": "http.response.body", "body": b""})
-                return
-            else:
-                return  # without the end: the server then closes the connection
+
+async def _stream(pump: Pump, exchange: Exchange, name: str, send: Send) -> None:
+    """Pass on the body; the connection breaks where the body does."""
+    name = f"{name}: the next chunk"
+    while True:
+        if not exchange.readable:
+            await reach(pump, exchange, name, lambda: exchange.readable, advance=False)
+        if exchange.chunks:
+            chunk = exchange.read()
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        elif exchange.error is None:
+            await send({"type": "http.response.body", "body": b""})
+            return
+        else:
+            return  # without the end: the server then closes the connection
 
 
 async def _watch(exchange: Exchange, incoming: asyncio.Task[None] | None, receive: Receive) -> None:
@@ -152,58 +133,3 @@ async def _watch(exchange: Exchange, incoming: asyncio.Task[None] | None, receiv
     while (await receive())["type"] != "http.disconnect":
         pass
     exchange.abandon()
-
-
-def _failure(error: BaseException | None) -> Page:
-    """The answer where the Worker gave none."""
-    if isinstance(error, NotRunning):
-        problem = error.problem or Problem("The server is not ready", str(error))
-        return problem_page(problem)
-    if isinstance(error, WorkerLoadError):
-        return problem_page(Problem.of(error))
-    status = 404 if isinstance(error, UnknownWorker) else 503
-    if isinstance(error, WorkerCrashed | ReplyLost):
-        status = 502
-    return text_page(status, str(error))
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
-
-
-def _host(scope: Scope) -> str:
-    server = scope.get("server") or ("localhost", None)
-    return f"{server[0]}:{server[1]}" if server[1] else str(server[0])
-
-
-def _path(scope: Scope) -> str:
-    raw = scope.get("raw_path")
-    return _text(raw).partition("?")[0] if raw else str(scope["path"])
-
-
-def _target(scope: Scope) -> str:
-    query = _text(scope.get("query_string", b""))
-    return f"{_path(scope)}?{query}" if query else _path(scope)
-
-
-def _length(headers: dict[str, str]) -> int | None:
-    length = headers.get("content-length", "")
-    return int(length) if length.isdigit() else None
-
-
-def _seen(headers: list[tuple[str, str]], scope: Scope) -> tuple[tuple[str, str], ...]:
-    """The headers a Worker sees: the client's, and its address as Cloudflare tells it."""
-    seen = [pair for pair in headers if pair[0] not in _OF_CONNECTION]
-    client = scope.get("client")
-    if client and not any(name == "cf-connecting-ip" for name, _ in seen):
-        seen.append(("cf-connecting-ip", str(client[0])))
-    return tuple(seen)
-
-
-def _sent(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
-    return [
-        (name.encode(), value.encode()) for name, value in headers if name not in _OF_CONNECTION
-    ]

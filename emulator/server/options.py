@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 HISTORY: Final = 10_000
 """Events that are kept to be shown."""
 
+GRACE: Final = 5.0
+"""Seconds that requests have to finish in code that was replaced."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
@@ -28,3 +31,4 @@ class Options:
     state: Path | None = None
     seed: int | None = None
     history: int = HISTORY
+    grace: float = GRACE

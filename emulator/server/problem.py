@@ -10,6 +10,7 @@ from emulator.errors import ConfigError, EmulatorError
 from emulator.location import format_error, raised_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
 
@@ -21,15 +22,15 @@ class Problem:
     text: str
 
     @classmethod
-    def of(cls, error: EmulatorError) -> Self:
-        """Describe an error of loading, with the user's lines."""
+    def of(cls, error: EmulatorError, masker: Callable[[str], str] = str) -> Self:
+        """Describe an error of loading, with the user's lines, masked."""
         title = (
             "The config is wrong" if isinstance(error, ConfigError) else "The code does not load"
         )
         cause = error.__cause__
         if cause is None or (raised_at(cause) is None and not isinstance(cause, SyntaxError)):
-            return cls(title, str(error))
-        return cls(title, f"{error}\n{format_error(cause, Path.cwd())}")
+            return cls(title, masker(str(error)))
+        return cls(title, masker(f"{error}\n{format_error(cause, Path.cwd())}"))
 
 
 class NotRunning(EmulatorError):

@@ -30,10 +30,15 @@ class ClientGone(Exception):
 
 
 class RequestBody:
-    """Chunks that the client sends, for a Worker that may read them later, or never."""
+    """Chunks that the client sends, for a Worker that may read them later, or never.
 
-    def __init__(self, loop: SimLoop) -> None:
+    A body of more than `most` bytes breaks off.
+    """
+
+    def __init__(self, loop: SimLoop, most: int) -> None:
         self._loop = loop
+        self._most = most
+        self._taken = 0
         self._chunks: deque[bytes] = deque()
         self._unread = 0
         self._ended = False
@@ -65,7 +70,9 @@ class RequestBody:
             self._unread += len(chunk)
             if self._unread >= _MOST_UNREAD:
                 self._room.clear()
-        self._ended = not more
+        self._taken += len(chunk)
+        self._broken = self._taken > self._most
+        self._ended = self._broken or not more
         self._announce()
 
     def _announce(self) -> None:

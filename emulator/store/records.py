@@ -13,7 +13,7 @@ from zlib import crc32
 
 import msgspec
 
-from emulator.errors import StateError
+from emulator.errors import DamagedState, StateError
 
 FORMAT: Final = 1
 
@@ -45,7 +45,7 @@ def decode(data: bytes, source: str) -> Payload:
     """The payload of some bytes; `StateError`, naming `source`, if they are damaged or newer."""
     packed = data[4:]
     if crc32(packed).to_bytes(4) != data[:4]:
-        raise StateError(f"{source} is damaged: restore a copy, or start with a new state file")
+        raise DamagedState(f"{source} is damaged: restore a copy, or start with a new state file")
     match _decoder.decode(packed):
         case [int(version), *_] if version > FORMAT:
             raise StateError(
@@ -55,4 +55,4 @@ def decode(data: bytes, source: str) -> Payload:
         case [int(), list() | dict() as payload]:
             return payload
         case _:
-            raise StateError(f"{source} is not a record: start with a new state file")
+            raise DamagedState(f"{source} is not a record: start with a new state file")

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from emulator.errors import StateError
+from emulator.errors import DamagedState, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +20,7 @@ _TROUBLE: Final = {
     sqlite3.SQLITE_READONLY: "cannot be written: check the permissions of file and directory",
     sqlite3.SQLITE_FULL: "cannot be written: the disk is full",
 }
+_DAMAGED: Final = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
 
 
 @contextmanager
@@ -35,4 +36,5 @@ def state_error(path: str | os.PathLike[str], error: sqlite3.Error) -> StateErro
     """What to tell a user of SQLite's error about a file."""
     # The low byte is the plain code; the rest of the number is detail.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return StateError(f"{os.fspath(path)} {_TROUBLE.get(code, f'cannot be used ({error})')}")
+    kind = DamagedState if code in _DAMAGED else StateError
+    return kind(f"{os.fspath(path)} {_TROUBLE.get(code, f'cannot be used ({error})')}")

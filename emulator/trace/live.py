@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator.trace.events import Event, Trace, Values, _event
+from emulator.trace.payloads import Payload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from emulator.secrets import Masker
 
+# Of thousands of events that are kept in memory none may be large.
+_LARGEST: Final = 65_536
+_LEFT_OUT: Final = Payload("http", b"(left out, because it is large)")
+
 
 class LiveTrace(Trace):
-    """A trace whose events are numbered from 1, whatever was forgotten meanwhile."""
+    """A trace whose events are numbered from 1, whatever was forgotten meanwhile.
+
+    Payloads of more than 64 KiB are left out.
+    """
 
     __slots__ = ("total",)
 
@@ -25,6 +33,9 @@ class LiveTrace(Trace):
 
     def record(self, at: int, kind: str, subject: str, /, **data: Any) -> None:
         """Add an event; `data` must not change afterwards."""
+        for name, value in data.items():
+            if type(value) is Payload and len(value.data) > _LARGEST:
+                data[name] = _LEFT_OUT
         super().record(at, kind, subject, **data)
         self.total += 1
 
@@ -32,7 +43,7 @@ class LiveTrace(Trace):
         self, at: int, kind: str, subject: str, names: tuple[str, ...], rows: Iterable[Values]
     ) -> None:
         """Add one event for each row."""
-        rows = list(rows)
+        rows = [tuple(map(_kept, row)) for row in rows]
         super().record_each(at, kind, subject, names, rows)
         self.total += len(rows)
 
@@ -41,3 +52,9 @@ class LiveTrace(Trace):
         new = list(islice(reversed(self._events), self.total - number))
         first = self.total - len(new) + 1
         return list(enumerate(map(_event, reversed(new)), first))
+
+
+def _kept(value: str | int | bytes | None) -> str | int | bytes | None:
+    if isinstance(value, bytes) and len(value) > _LARGEST:
+        return _LEFT_OUT.data
+    return value

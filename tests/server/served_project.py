@@ -79,7 +79,11 @@ class Project:
         """Serve it; on a virtual clock, and in memory, unless told otherwise."""
         options = {"clock": "virtual", "seed": 0, "outbound": "deny", **options}
         paths = tuple(self.path / name for name in configs or ("wrangler.jsonc",))
+        set_aside = options.pop("set_aside", None)
         desk = Desk(Options(configs=paths, **options))
+        desk.set_aside = set_aside
+        news: list[tuple[str, bool]] = []
+        desk.on_news = lambda text, bad: news.append((text, bad))
         desk.start()
         application = Application(desk, Guard(token))
         transport = httpx.ASGITransport(application, raise_app_exceptions=True)
@@ -87,7 +91,7 @@ class Project:
             transport=transport, base_url="http://localhost:8787", trust_env=False
         ) as client:
             try:
-                yield Served(desk, application, client)
+                yield Served(desk, application, client, news)
             finally:
                 desk.close()
 
@@ -95,10 +99,17 @@ class Project:
 class Served:
     """A server in this process."""
 
-    def __init__(self, desk: Desk, application: Application, client: httpx.AsyncClient) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        application: Application,
+        client: httpx.AsyncClient,
+        news: list[tuple[str, bool]],
+    ) -> None:
         self.desk = desk
         self.application = application
         self.client = client
+        self.news = news
 
     @property
     def logs(self) -> list[str]:

@@ -245,12 +245,20 @@ async def test_a_body_that_breaks_off_closes_the_connection(project: Project) ->
         assert all(message["more_body"] for message in messages)
 
 
-async def test_a_websocket_upgrade_is_told_that_it_is_not_there(project: Project) -> None:
+async def test_a_body_that_is_too_large_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emulator.server.gateway.MOST_BYTES", 300_000)
+    project.write("src/entry.py", STREAMS)
     async with project.served() as served:
-        headers = {"connection": "Upgrade", "upgrade": "websocket"}
-        answer = await served.client.get("/", headers=headers)
-        assert answer.status_code == 501
-        assert "WebSocket" in answer.text
+        answer = await served.client.post("/", content=b"x" * 300_001)
+        assert answer.status_code == 413
+        connection = Connection(served.application, "/", method="POST")
+        for _ in range(4):
+            connection.send(b"x" * 100_000, more=True)
+        assert (await connection.receive())["status"] == 500
+        assert b"Network connection lost." in (await connection.receive())["body"]
+        assert (await served.client.post("/", content=b"x" * 300_000)).text == "300000"
 
 
 async def test_a_client_that_leaves_before_the_body_is_there_costs_nothing(
@@ -264,4 +272,4 @@ async def test_a_client_that_leaves_before_the_body_is_there_costs_nothing(
         connection.leave()
         await asyncio.wait_for(connection.task, 10)
         assert connection.received.empty()
-        assert served.application.gateway.open == {}
+        assert served.desk.open == {}

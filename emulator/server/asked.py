@@ -1,0 +1,73 @@
+"""What an ASGI scope says of a request, as the Worker is to see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from emulator.server.routing import HEADER
+
+if TYPE_CHECKING:
+    from typing import Self
+
+# Headers about the connection to the server, of which a Worker sees nothing, or which the server
+# writes itself.
+OF_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", HEADER})
+_SCHEMES: Final = {"ws": "http", "wss": "https"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request's method, URL and headers, the client's address among these."""
+
+    method: str
+    url: str
+    host: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    named: dict[str, str]
+
+    @classmethod
+    def of(cls, scope: dict[str, Any]) -> Self:
+        """Read a scope."""
+        pairs = [(text(name).lower(), text(value)) for name, value in scope["headers"]]
+        named = dict(pairs)
+        host = named.get("host") or _host(scope)
+        path = _path(scope)
+        query = text(scope.get("query_string", b""))
+        scheme = str(scope.get("scheme", "http"))
+        url = f"{_SCHEMES.get(scheme, scheme)}://{host}{path}{f'?{query}' if query else ''}"
+        seen = [pair for pair in pairs if pair[0] not in OF_CONNECTION]
+        client = scope.get("client")
+        if client and "cf-connecting-ip" not in named:
+            seen.append(("cf-connecting-ip", str(client[0])))
+        return cls(scope.get("method", "GET"), url, host, path, tuple(seen), named)
+
+    @property
+    def length(self) -> int | None:
+        """The length of the body, if it is known."""
+        length = self.named.get("content-length", "")
+        return int(length) if length.isdigit() else None
+
+
+def sent(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
+    """Return a Worker's headers as ASGI sends them; values beyond ASCII leave as UTF-8."""
+    return [(name.encode(), value.encode()) for name, value in headers if name not in OF_CONNECTION]
+
+
+def text(value: bytes) -> str:
+    """Read a header's value, UTF-8 or else Latin-1."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _host(scope: dict[str, Any]) -> str:
+    server = scope.get("server") or ("localhost", None)
+    return f"{server[0]}:{server[1]}" if server[1] else str(server[0])
+
+
+def _path(scope: dict[str, Any]) -> str:
+    raw = scope.get("raw_path")
+    return text(raw).partition("?")[0] if raw else str(scope["path"])

@@ -1,0 +1,163 @@
+"""What `workers-emulator dev` prints, and what it refuses before it serves."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from emulator import Emulator
+from emulator.cli import dev_table
+from emulator.cli.dev_console import Console
+from emulator.server.desk import Desk
+from emulator.server.feed import Feed
+from emulator.server.options import Options
+
+if TYPE_CHECKING:
+    from conftest import Cli
+
+CONFIG = """
+{
+  "name": "shop", "main": "src/entry.py", "compatibility_date": "2026-10-01",
+  "compatibility_flags": ["python_workers"],
+  "routes": ["example.com/shop/*"],
+  "vars": {"COLOUR": "red"},
+  "queues": {
+    "producers": [{"binding": "EMAILS", "queue": "emails"}, {"binding": "LOST", "queue": "lost"}],
+    "consumers": [{"queue": "emails", "dead_letter_queue": "graves", "max_batch_timeout": 0}],
+  },
+  "kv_namespaces": [{"binding": "CACHE"}],
+  "browser": {"binding": "BROWSER"},
+  "triggers": {"crons": ["0 9 * * *"]},
+}
+"""
+WORKER = """
+from workers import Response, WorkerEntrypoint
+
+
+class Default(WorkerEntrypoint):
+    async def fetch(self, request):
+        print("two\\nlines")
+        await self.env.EMAILS.sendBatch([{"body": n} for n in range(5)])
+        return Response("ok", status=500 if "bad" in request.url else 200)
+
+    async def queue(self, batch, env, ctx):
+        pass
+
+    async def scheduled(self, controller, env, ctx):
+        pass
+"""
+
+
+@pytest.fixture
+def shop(cli: Cli) -> Cli:
+    cli.write("wrangler.jsonc", CONFIG)
+    cli.write("src/entry.py", WORKER)
+    cli.write(".dev.vars", "TOKEN=very-secret\n")
+    return cli
+
+
+def shown(cli: Cli, *, as_json: bool = False) -> list[str]:
+    """What the terminal shows of two requests and what follows."""
+    lines: list[str] = []
+    console = Console(lines.append, as_json=as_json)
+    with Emulator(cli.path / "wrangler.jsonc", history=100) as emulator:
+        feed = Feed(100)
+        feed.attach(emulator.trace)  # type: ignore[arg-type]
+        for path in ("/", "/bad"):
+            emulator.run(emulator.fetch(path))
+        emulator.run(emulator.settle())
+        feed.publish()
+        console.show(feed.since(0))
+    return lines
+
+
+def test_a_request_a_batch_and_its_outcome_are_a_line_each(
+    shop: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("click.style", lambda text, fg: text)
+    lines = shown(shop)
+    assert "00:00:00.000  request GET /  200 in 0 ms" in lines
+    assert "00:00:00.000  request GET /bad  500 in 0 ms" in lines
+    assert "00:00:00.000  request GET /  log: two" in lines
+    (batch, *_) = [line for line in lines if "queue emails" in line]
+    assert "batch messages=[" in batch
+    acks = [line for line in lines if "ack: " in line]
+    assert all(line.endswith(" more, attempt 1") for line in acks)
+    assert len([line for line in lines if "send" in line]) == 0
+
+
+def test_what_fails_is_red(shop: Cli) -> None:
+    (bad,) = [line for line in shown(shop) if "500 in" in line]
+    assert "\x1b[31m500 in 0 ms\x1b[0m" in bad
+
+
+def test_json_is_an_event_a_line(shop: Cli) -> None:
+    events = [json.loads(line) for line in shown(shop, as_json=True)]
+    assert [event["number"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["kind"] == "request"
+    assert {"number", "at", "kind", "subject", "data"} == set(events[0])
+
+
+def test_the_server_speaks_json_too() -> None:
+    lines: list[str] = []
+    Console(lines.append, as_json=True).say("ready", colour="green", url="http://x")
+    assert json.loads(lines[0]) == {"server": "ready", "url": "http://x"}
+
+
+def test_what_a_terminal_would_obey_is_escaped() -> None:
+    lines: list[str] = []
+    Console(lines.append).say("a\x1b[2Jb\nc")
+    assert lines == ["a\\x1b[2Jb", "c"]
+
+
+async def _table(cli: Cli) -> tuple[list[str], list[str], Any]:
+    desk = Desk(Options(configs=(cli.path / "wrangler.jsonc",), clock="virtual"))
+    desk.start()
+    try:
+        assert desk.problem is None
+        return (
+            list(dev_table.table(desk)),
+            list(dev_table.warnings(desk.platform)),
+            dev_table.facts(desk.platform),
+        )
+    finally:
+        desk.close()
+
+
+@pytest.mark.asyncio
+async def test_the_table_names_what_there_is_and_no_secret(shop: Cli) -> None:
+    table, warnings, facts = await _table(shop)
+    text = "\n".join(table)
+    for part in (
+        "shop  requests   example.com/shop/*",
+        "EMAILS (queue emails)",
+        "CACHE (KvNamespace)",
+        "variables  COLOUR",
+        "secrets    TOKEN",
+        "consumes   emails (dead letters to graves)",
+        "crons      0 9 * * *",
+    ):
+        assert part in text, text
+    assert "very-secret" not in text + json.dumps(facts)
+    assert facts[0]["worker"] == "shop"
+    assert "the queue lost has no consumer; 0 waiting" in warnings
+    assert "the dead letter queue graves has no consumer; 0 waiting" in warnings
+    assert any("BROWSER" in warning for warning in warnings)
+
+
+def test_help_shows_a_newcomer_how_to_begin(cli: Cli) -> None:
+    text = cli("dev", "--help", code=0).output
+    assert "workers-emulator dev" in text
+    assert "http://localhost:8787" in text
+    assert "-c api/wrangler.jsonc" in text
+
+
+def test_no_config_is_told_with_the_names_it_may_have(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (cli.path / "wrangler.jsonc").unlink()
+    monkeypatch.chdir(cli.path)
+    result = cli("dev", code=2)
+    assert "there is no wrangler.jsonc" in result.output
