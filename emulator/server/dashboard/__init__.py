@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from emulator.server.desk import Desk
 
-VIEWS: Final = ("page", "live", "overview", "clock", "queues", "workflows")
+VIEWS: Final = (
+    *("page", "live", "overview", "clock", "queues", "workflows", "objects", "kv", "d1"),
+    *("activity", "findings", "faults", "trace"),
+)
 
 
 def routes(desk: Desk) -> Sequence[BaseRoute]:

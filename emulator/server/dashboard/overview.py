@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from emulator.server.dashboard.endpoints import reads
+from emulator.server.dashboard.findings import found_so_far
 from emulator.server.dashboard.shown import now_text, text_of
 
 if TYPE_CHECKING:
@@ -52,6 +53,6 @@ def _counts(desk: Desk) -> dict[str, Any]:
         "workflows": sum(len(engine.instances(name)) for name in emulator.workflows),
         "objects": sum(len(one.objects) for one in emulator.durable_objects.values()),
         "requests": len(failed),
-        "findings": len(emulator.findings),
+        "findings": len(found_so_far(desk)),
         "faults": len(emulator.faults.plan),
     }

@@ -162,8 +162,8 @@ async def shown(
 ) -> AsyncIterator[Dashboard]:
     """The dashboard of a project in a tab of its own; `look` are Playwright's options for it."""
     async with serving(folder, config, worker, **options) as (desk, address):
-        size = {"width": 1200, "height": 800}
-        context = await browser.new_context(viewport=size, **(look or {}))
+        look = {"viewport": {"width": 1200, "height": 800}, **(look or {})}
+        context = await browser.new_context(**look)
         dashboard = Dashboard(desk, await context.new_page(), address)
         try:
             yield dashboard

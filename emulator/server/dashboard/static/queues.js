@@ -39,7 +39,7 @@ function oneQueue(queue, at) {
         "aria-current": queue.place === name ? "page" : undefined,
       }, `${label} (${plain(name === "flight" ? queue.flight : queue.waiting + queue.delayed)})`))),
     pager(at, queue.total, from(at), ROWS),
-    table("Messages", ["State", "Id", "Attempts", "Sent", "Due", "Type", "Bytes", "Body", ""],
+    table("Messages", ["State", "Id", "Attempts", "Sent", "Due", "Type", "Bytes", "Body", "Actions"],
       queue.messages.map((message) => messageRow(queue, message)), "No messages."),
   ];
 }
@@ -90,7 +90,8 @@ function sendForm(queue) {
 function messageRow(queue, message) {
   const { seq } = message, which = { queue: queue.name, seq }, of = `message ${message.id}`;
   const isStored = queue.place === "waiting";
-  return row(`message ${seq}`, badge(message.state), el("td", { className: "id" }, message.id),
+  return row(`message ${seq}`, badge(message.state), el("td", { className: "id", title: message.id },
+    short(message.id)),
     number(message.attempts), time(message.sent), dueTime(message.due, overview?.now),
     message.type, number(message.size),
     el("td", { className: "body" }, opening(`body ${queue.name} ${seq}`, message.body,

@@ -116,13 +116,13 @@ async function end(which, rollback) {
 
 function steps(one) {
   const scale = axis(one);
-  return table("Steps", ["Step", "Kind", "State", "When", "Attempts", "Result", ""],
+  return table("Steps", ["Step", "Kind", "State", "When", "Attempts", "Result", "Actions"],
     one.steps.map((step) => row(`step ${step.key}`,
       heading(step.name, step.count > 1 ? el("small", {}, ` #${step.count}`) : null),
       step.kind, stateOf(step, one), el("td", { className: "when" }, track(step, scale, one),
         el("span", {}, time(step.started))),
       attempts(step), result(step),
-      button("Restart from here", async () => {
+      button("Restart here", async () => {
         if (await sure(`Run ${one.id} again from ${step.name}?`, "Restart")) {
           await perform("/instance/restart", {
             workflow: one.workflow, id: one.id, step: step.key,
