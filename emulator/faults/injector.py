@@ -158,6 +158,11 @@ class Faults:
         """The sites met so far, in order, one per occurrence."""
         return [_site(*met) for met in self._met]
 
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How often each site was met so far, in the order in which they first were."""
+        return MappingProxyType(self._counts)
+
     def unfired(self) -> list[Unfired]:
         """Return the planned faults that did not fire so far, with the nearest sites met."""
         return [self._explain(planned) for planned in self._planned if not planned.fired]

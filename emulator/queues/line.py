@@ -120,6 +120,17 @@ class Line:
         self.visible += len(messages)
         self.visible_bytes += size
 
+    def hasten(self, messages: list[Message], now: Instant) -> None:
+        """Line up messages that are delayed."""
+        for message in messages:
+            together = self.delayed[message.available]
+            together.remove(message)
+            if not together:
+                del self.delayed[message.available]
+            message.available = now
+        self.hidden -= len(messages)
+        self._line_up(messages)
+
     def hold(self, message: Message) -> None:
         """Keep a message out of the line until it is available."""
         message.place = DELAYED

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
+    from emulator.queues.model import Pending
     from emulator.queues.run import DeliveryRecord
     from emulator.values import HostObject
     from emulator.worker_config import WorkerConfig
@@ -131,6 +132,33 @@ class Queues:
         self.purged.update(dict.fromkeys(message.id for message in purged))
         self._kernel.record("purge", f"queue {queue}", messages=len(purged))
         self._dispatch.arm(queue)
+
+    def remove(self, queue: str, seqs: Sequence[int]) -> list[Pending]:
+        """Delete some messages that wait or are delayed, by their numbers; returns them."""
+        removed = self.broker.remove(queue, seqs, self._kernel.now)
+        if removed:
+            self.purged.update(dict.fromkeys(message.id for message in removed))
+            self._kernel.record("purge", f"queue {queue}", messages=len(removed))
+            self._dispatch.arm(queue)
+        return removed
+
+    def hasten(self, queue: str, seqs: Sequence[int]) -> list[Pending]:
+        """Make delayed messages available now, by their numbers; returns them."""
+        hastened = self.broker.hasten(queue, seqs, self._kernel.now)
+        for message in hastened:
+            self._kernel.record("hasten", f"queue {queue}", id=message.id)
+        if hastened:
+            self._dispatch.arm(queue)
+        return hastened
+
+    def send_back(self, queue: str, seqs: Sequence[int], to: str, *, by: str) -> list[Pending]:
+        """Move messages to another queue, where they begin anew; returns them."""
+        self.broker.rules(to)  # raises `KeyError`
+        moved = self.remove(queue, seqs)
+        if moved:
+            messages = [Outgoing(one.id, one.body, one.content_type) for one in moved]
+            self.sending.enter(to, messages, by=by)
+        return moved
 
     def settings(self, queue: str) -> dict[str, Any]:
         """The settings of a queue and its consumer, in seconds."""

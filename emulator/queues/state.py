@@ -180,6 +180,18 @@ class State:
         queue.expired += len(seqs)
         queue.forget(queue.ages.find(set(seqs)))
 
+    def _removed(self, name: str, at: Instant, seqs: list[int]) -> None:
+        queue = self._open(name)
+        queue.promote(at)
+        queue.purged += len(seqs)
+        queue.forget(queue.ages.find(set(seqs)))
+
+    def _hastened(self, name: str, at: Instant, seqs: list[int]) -> None:
+        queue = self._open(name)
+        queue.promote(at)
+        found = {message.seq: message for message in queue.ages.find(set(seqs))}
+        queue.hasten([found[seq] for seq in seqs], at)
+
     def _purged(self, name: str, at: Instant) -> None:
         self._open(name).clear()
 
@@ -196,6 +208,8 @@ _TRANSITIONS: Final[Mapping[str, Callable[..., None]]] = {
     "lease": State._leased,
     "release": State._released,
     "expire": State._expired,
+    "remove": State._removed,
+    "hasten": State._hastened,
     "purge": State._purged,
     "pause": State._paused,
 }

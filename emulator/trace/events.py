@@ -161,8 +161,12 @@ class Trace(Sequence[Event]):
 
         It has a lane for each queue, Workflow instance and invocation, and shows payloads.
         """
-        rows = list(self._rows(0, payloads=True))
-        Path(path).write_bytes(page(self.start, rows).encode("utf-8"))
+        Path(path).write_bytes(self.to_page().encode("utf-8"))
+
+    def to_page(self, *, last: int | None = None) -> str:
+        """Return the page that `to_html` writes; of the `last` events only."""
+        skipped = 0 if last is None else max(len(self) - last, 0)
+        return page(self.start, list(self._rows(skipped, payloads=True)))
 
     def to_section(self) -> str:
         """Return the part of a page that shows the trace, for one made by `trace.page.document`."""

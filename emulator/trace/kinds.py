@@ -56,6 +56,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "pause": Kind(),
     "resume": Kind(),
     "purge": Kind(("messages",), brief=("messages",)),
+    "hasten": Kind(("id",), brief=("id",)),
     "workflow_created": Kind(payloads=("params",)),
     "workflow_run": Kind(),
     "workflow_hibernated": Kind(),

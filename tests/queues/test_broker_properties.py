@@ -599,6 +599,25 @@ class BrokerMachine(RuleBasedStateMachine):
         copy = Message(m.id, m.body, m.timestamp, self.now, behind, due, 0, is_copy=True)
         self.add(queue, copy)
 
+    @rule(queue=queue_names, data=st.data())
+    def pick(self, queue: str, data: st.DataObject) -> None:
+        """Some of the stored messages are removed, or made available, by hand."""
+        stored = self.queues[queue].stored()
+        picked = [message for message in stored if data.draw(st.booleans())]
+        positions = [stored.index(message) for message in picked]
+        seqs = [self.broker.pending(queue)[position].seq for position in positions]
+        if data.draw(st.booleans()):
+            self.broker.remove(queue, seqs, self.now)
+            for message in picked:
+                message.place = "purged"
+            return
+        delayed = [message for message in picked if message.available > self.now]
+        hastened = self.broker.hasten(queue, seqs, self.now)
+        assert [message.id for message in hastened] == [message.id for message in delayed]
+        for message in delayed:
+            self.arrivals += 1
+            message.available, message.arrival = self.now, self.arrivals
+
     @rule(queue=queue_names, what=st.sampled_from(["pause", "resume", "resume", "purge"]))
     def control(self, queue: str, what: str) -> None:
         model = self.queues[queue]

@@ -1,0 +1,9 @@
+addEventListener("hashchange", () => {
+  if (!keeps) said = null;
+  keeps = false;
+  opened.clear();
+  refresh();
+});
+setInterval(tick, 250);
+draw();
+refresh().then(follow);
