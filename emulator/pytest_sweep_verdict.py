@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from emulator.sweeping.report import SweepReport
 
 _MOST_LINES = 20
+_IN_PROCESS_ONLY = "determinism was checked in this process only: "
 _CLEAN_FAILS = "The test fails without any fault, so no fault was tried."
 _WIDER = 'Drop the marker, or let it try more: classes="all", less in `only` and `skip`.'
 
@@ -142,3 +143,18 @@ def summarise(reporter: Any, swept: dict[str, str]) -> None:
     more = len(swept) - _MOST_LINES
     if more > 0:
         reporter.write_line(f"and {more} more; -rP shows what each tried")
+
+
+def warn(reporter: Any, swept: dict[str, str]) -> None:
+    """Say of sweeps that found nothing only why one did not check all: for `-q`.
+
+    `swept` are the texts of their reports by node id.
+    """
+    reasons: dict[str, list[str]] = {}
+    for nodeid, text in swept.items():
+        _, found, why = text.partition(_IN_PROCESS_ONLY)
+        if found:
+            reasons.setdefault(found + why.partition("\n")[0], []).append(nodeid)
+    for reason, (first, *others) in reasons.items():
+        more = f" and {len(others)} more" if others else ""
+        reporter.write_line(f"fault sweep of {first}{more}: {reason}")
