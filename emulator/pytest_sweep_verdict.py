@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -68,6 +68,13 @@ class Verdict:
         return self.failure is not None and self.failure.cause == NONDETERMINISTIC
 
     @property
+    def leaks(self) -> bool:
+        """Whether the test has come to fail without faults, and did not at first."""
+        from emulator.sweeping.outcome import LEAKS
+
+        return self.failure is not None and self.failure.cause == LEAKS
+
+    @property
     def fails_clean(self) -> bool:
         """Whether the test fails without faults, and does so each time."""
         return self.failure is not None and not self.failure.plan and not self.differs
@@ -112,24 +119,29 @@ def tell(item: pytest.Item, verdict: Verdict, report: pytest.TestReport) -> None
     if failure is not None and failure.plan:
         parts.append(reproduction(item, failure.shown))
         if report.when == "call":
-            _name_plan(report, failure.shown)
+            _say_when(report, f"under {failure.shown}")
+    if failure is not None and verdict.leaks:
+        _say_when(report, failure.cause)
     add_section(report, SWEEP_SECTION, "\n".join(part.rstrip() for part in parts))
 
 
 def _found(verdict: Verdict, found: SweepReport) -> list[str]:
     if verdict.failure is None:
         return [found.summary()]
+    if verdict.leaks and not verdict.replaced:  # the run that is reported has its own timeline
+        first, *others = found.failures
+        return [replace(found, failures=[replace(first, trace=None), *others]).render()]
     return [_CLEAN_FAILS if verdict.fails_clean and not verdict.replaced else found.render()]
 
 
-def _name_plan(report: pytest.TestReport, plan: str) -> None:
+def _say_when(report: pytest.TestReport, when: str) -> None:
     """Say under which plan a test failed where the short summary and JUnit files have it."""
     told: Any = report.longrepr
     crash = getattr(told, "reprcrash", None)
     if crash is not None:
-        crash.message = f"under {plan}: {crash.message}"
+        crash.message = f"{when}: {crash.message}"
     elif isinstance(told, str):
-        report.longrepr = f"under {plan}: {told}"
+        report.longrepr = f"{when}: {told}"
 
 
 def summarise(reporter: Any, swept: dict[str, str]) -> None:
