@@ -194,9 +194,11 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Called by pytest-xdist for each of its processes."""
+    from emulator.pytest_sweep_pose import StandIn
     from emulator.pytest_sweep_shards import tell_worker
 
-    tell_worker(node)
+    if not isinstance(node, StandIn):
+        tell_worker(node)
 
 
 @pytest.hookimpl(trylast=True)
@@ -423,18 +425,20 @@ def _describe(item: pytest.Item, emulator: Emulator) -> str:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Let a passing session say what its sweeps tried: passing tests have no report to read."""
-    if terminalreporter.verbosity < 0 or terminalreporter.hasopt("P"):
-        return
     swept = {
         report.nodeid: text
         for report in terminalreporter.stats.get("passed", ())
         for title, text in report.sections
         if title == SWEEP_SECTION
     }
-    if swept:
-        from emulator.pytest_sweep_verdict import summarise
+    if not swept or terminalreporter.hasopt("P"):
+        return
+    from emulator import pytest_sweep_verdict as verdicts
 
-        summarise(terminalreporter, swept)
+    if terminalreporter.verbosity < 0:
+        verdicts.warn(terminalreporter, swept)
+    else:
+        verdicts.summarise(terminalreporter, swept)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from time import perf_counter
 from traceback import format_exc
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from _pytest.runner import runtestprotocol
@@ -29,6 +29,7 @@ from emulator.pytest_sweep_marker import (
     check,
     check_emulator,
     is_swept,
+    is_unclaimed,
     make_search,
 )
 from emulator.pytest_sweep_memory import recall, remember
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
 
     from emulator.sweeping.outcome import Outcome
     from emulator.sweeping.search import Search
+
+
+# In which a skip is that of the test.
+_CLEAN_RUNS = 2
 
 
 def start(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -83,6 +88,22 @@ class FaultSweep:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         session.config.stash[ELSEWHERE].close()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: Any, request: pytest.FixtureRequest
+    ) -> Generator[None, object, object]:
+        """Note a failure that pytest does not: an asynchronous fixture without an async plugin.
+
+        It could not be set up again, and pytest would say so by an `AssertionError` of its own.
+        """
+        try:
+            return (yield)
+        except (Exception, pytest.fail.Exception) as error:
+            if fixturedef.cached_result is None:
+                noted = (error, error.__traceback__)
+                fixturedef.cached_result = (None, fixturedef.cache_key(request), noted)
+            raise
 
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -206,15 +227,17 @@ def _try_all(
 ) -> Outcome | None:
     """Run plan after plan; return the first outcome, None if the test is skipped without faults."""
     from emulator.sweeping.collection import Collections
+    from emulator.sweeping.outcome import Outcome
 
     clean: Outcome | None = None
     with Collections() as collections:
         while (plan := search.next()) is not None:
             outcome = repeater.run(plan)
-            if outcome is None:
+            if (outcome is None or outcome.error is None) or is_unclaimed(outcome.error):
+                check_emulator(item, met=repeater.met_emulator, skipped=repeater.skipped_clean)
+            if outcome is None and search.done < _CLEAN_RUNS:
                 return None
-            if outcome.error is None:
-                check_emulator(item, met=repeater.met_emulator)
+            outcome = outcome or Outcome()  # the last run, which the test itself does not count
             search.tell(plan, outcome)
             if clean is None:
                 clean = outcome

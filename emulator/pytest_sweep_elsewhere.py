@@ -14,12 +14,12 @@ import os
 import pickle
 import sys
 from contextlib import contextmanager
-from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from emulator.pytest_sweep_pose import is_plain, worker_input
 from emulator.pytest_sweep_shards import shard_of, whole_id
 
 if TYPE_CHECKING:
@@ -74,8 +74,6 @@ _NEUTRAL: Final[dict[str, Any]] = {
     "looponfail": False,
     "loadgroup": False,
 }
-# The number of the other process, to be told from those of pytest-xdist; one for each of them.
-_FIRST_WORKER: Final = 1000
 # After so many processes that ended by themselves no other is started.
 _MOST_ENDED: Final = 3
 # Seconds for the fixtures of the session there to be taken down.
@@ -201,7 +199,7 @@ class Elsewhere:
             "plugins": list({n.removeprefix("no:"): n for n in config.option.plugins}.values()),
             "args": list(map(str, config.args)),
             "argv": sys.argv,
-            "worker": _worker(config),
+            "worker": base64.b64encode(pickle.dumps(worker_input(config))).decode(),
         }
         return OtherProcess(_SERVE, hash_seed, job=job, folder=config.invocation_params.dir)
 
@@ -218,44 +216,19 @@ class Elsewhere:
             self._process = None
 
 
-def _address(item: pytest.Item) -> dict[str, str]:
-    """The file of a test, and its id."""
+def _address(item: pytest.Item) -> dict[str, Any]:
+    """The file of a test, its id, and which shard of how many it is to be."""
     nodeid = whole_id(item)
     if getattr(item.config.option, "loadgroup", False):
         nodeid = nodeid.rpartition("@")[0] or nodeid
-    return {"nodeid": nodeid, "file": str(item.path)}
+    return {"nodeid": nodeid, "file": str(item.path), "shard": shard_of(item)}
 
 
 def _options(config: pytest.Config) -> dict[str, Any]:
     """The options of this session, as far as they are plain values, with the ones it must have."""
-    options = {name: value for name, value in vars(config.option).items() if _is_plain(value)}
+    options = {name: value for name, value in vars(config.option).items() if is_plain(value)}
     options |= {name: value for name, value in _NEUTRAL.items() if name in options}
     options |= {"file_or_dir": [], "plugins": [], "rootdir": str(config.rootpath)}
     if config.inipath is not None:
         options["inifilename"] = str(config.inipath)
     return options
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    if isinstance(value, dict):
-        return all(map(_is_plain, (*value, *value.values())))
-    return value is None or type(value) in (bool, int, float, str, bytes) or _is_path(value)
-
-
-def _is_path(value: object) -> bool:
-    return type(value) in (type(Path()), type(PurePath()))
-
-
-def _worker(config: pytest.Config) -> dict[str, Any]:
-    """What a process of pytest-xdist has: that of this one, if it is one, with another number."""
-    mine = {
-        name: value
-        for name, value in getattr(config, "workerinput", {}).items()
-        if _is_plain(value)
-    }
-    name = str(mine.get("workerid", "gw0")).removeprefix("gw")
-    number = _FIRST_WORKER + (int(name) if name.isdecimal() else 0)
-    ours = {"workerid": f"gw{number}", "workercount": 1}
-    return {"testrunuid": "workers-emulator", "mainargv": ["pytest"], **mine, **ours}

@@ -52,6 +52,7 @@ class Repeater:
         self._deployments = _deployments()
         self.phases: dict[Plan, Phase] = {}
         self.skipped: list[Plan] = []
+        self.skipped_clean: BaseException | None = None
         self.met_emulator = False
         self._was_set_up = False
         # What the latest run froze, once its emulator is closed.
@@ -87,6 +88,7 @@ class Repeater:
         self.met_emulator = self.met_emulator or run.emulator is not None
         skipped = isinstance(error, NOT_COUNTED)
         if skipped and not run.plan:
+            self.skipped_clean = error
             self._end()
             return None
         if skipped:

@@ -12,6 +12,8 @@ import pytest
 from _pytest.config import Config
 
 from emulator.pytest_sweep_elsewhere import SERVER, without_temporary
+from emulator.pytest_sweep_pose import blamed
+from emulator.pytest_sweep_shards import as_shard
 from emulator.sweeping.account import Account
 from emulator.sweeping.process import Unable
 
@@ -25,20 +27,32 @@ _KEEPERS = ("lfplugin", "nfplugin", "stepwiseplugin")
 
 def serve(job: dict[str, Any], channel: Channel) -> None:
     """Be a session of pytest until nobody needs it any more."""
+    server = Server(channel)
+    try:
+        config = _configured(job, server)
+        config.hook.pytest_cmdline_main(config=config)
+        config._ensure_unconfigure()
+    except Exception as error:
+        server.broken = server.broken or blamed(error, server.config)
+    if server.broken:
+        channel.serve(server.refuse, server.run)
+
+
+def _configured(job: dict[str, Any], server: Server) -> Any:
     options = pickle.loads(base64.b64decode(job["options"]))
     options["basetemp"] = job["basetemp"]
     # What was imported to get here cannot be rewritten, and need not be.
     rewritten = "ignore::pytest.PytestAssertRewriteWarning"
     options["pythonwarnings"] = [*(options.get("pythonwarnings") or ()), rewritten]
     plugins = [argument for name in job["plugins"] for argument in ("-p", name)]
-    os.environ["PYTEST_XDIST_WORKER"] = job["worker"]["workerid"]
+    worker = pickle.loads(base64.b64decode(job["worker"]))
+    os.environ["PYTEST_XDIST_WORKER"] = worker["workerid"]
     os.environ["PYTEST_XDIST_WORKER_COUNT"] = "1"
     sys.argv[:] = job["argv"]
     config: Any = Config.fromdictargs(options, [*plugins, *job["args"]])
-    config.workerinput, config.workeroutput = job["worker"], {}
-    config.pluginmanager.register(Server(channel), SERVER)
-    config.hook.pytest_cmdline_main(config=config)
-    config._ensure_unconfigure()
+    config.workerinput, config.workeroutput = worker, {}
+    config.pluginmanager.register(server, SERVER)
+    return config
 
 
 class Server:
@@ -51,6 +65,18 @@ class Server:
         # By file, what was collected: fixtures of a module then stay from test to test.
         self._collected: dict[str, dict[str, pytest.Item]] = {}
         self._failed: dict[str, str] = {}
+        self.config: Any = None
+        # Why there is no session in which a test could run.
+        self.broken = ""
+
+    @pytest.hookimpl
+    def pytest_plugin_registered(self, plugin: object, manager: Any) -> None:
+        if plugin is self:
+            self.config = manager.get_plugin("pytestconfig")
+
+    @pytest.hookimpl
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        self.broken = self.broken or blamed(excinfo.value, self.config)
 
     @pytest.hookimpl(trylast=True)
     def pytest_configure(self, config: pytest.Config) -> None:
@@ -65,7 +91,7 @@ class Server:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool:
-        self._channel.serve(self._load, self._run)
+        self._channel.serve(self._load, self.run)
         return True
 
     @pytest.hookimpl
@@ -83,13 +109,18 @@ class Server:
         if file not in self._collected:
             items: list[pytest.Item] = self._session.perform_collect([file])
             self._collected[file] = {item.nodeid: item for item in items}
-        self._item = self._collected[file].get(nodeid)
-        if self._item is None:
+        item = self._collected[file].get(nodeid)
+        if item is None:
             failed = self._failed.get(nodeid.partition("::")[0], "there is none of this name")
             why = failed.splitlines()[-1].removeprefix("E").strip()
             raise Unable(f"the other process could not collect the test: {why}")
+        # Under the name it has there: what is seeded by it, or called after it, is the same.
+        self._item = as_shard(item, *command["shard"])
 
-    def _run(self) -> Account:
+    def refuse(self, _: dict[str, Any]) -> None:
+        raise Unable(self.broken)
+
+    def run(self) -> Account:
         from emulator.pytest_sweep import strict_codes
         from emulator.pytest_sweep_run import Repeater
 

@@ -81,6 +81,12 @@ def _is_of_the_whole(item: pytest.Item) -> bool:
     return any(item.get_closest_marker(name) is not None for name in ("xfail", "skip"))
 
 
+def as_shard(item: pytest.Item, index: int, count: int) -> pytest.Item:
+    """Return a whole test as one of its shards."""
+    is_whole = count == 1 or not isinstance(item, pytest.Function)
+    return item if is_whole else _shard(item, index, count)  # type: ignore[arg-type]
+
+
 def _shard(item: pytest.Function, index: int, count: int) -> pytest.Function:
     shard: Any = copy.copy(item)
     shard.name = _ended(item.name, index, count)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from emulator.sweeping.report import SweepReport
 
 _MOST_LINES = 20
+_IN_PROCESS_ONLY = "determinism was checked in this process only: "
 _CLEAN_FAILS = "The test fails without any fault, so no fault was tried."
 _WIDER = 'Drop the marker, or let it try more: classes="all", less in `only` and `skip`.'
 
@@ -67,6 +68,13 @@ class Verdict:
         return self.failure is not None and self.failure.cause == NONDETERMINISTIC
 
     @property
+    def leaks(self) -> bool:
+        """Whether the test has come to fail without faults, and did not at first."""
+        from emulator.sweeping.outcome import LEAKS
+
+        return self.failure is not None and self.failure.cause == LEAKS
+
+    @property
     def fails_clean(self) -> bool:
         """Whether the test fails without faults, and does so each time."""
         return self.failure is not None and not self.failure.plan and not self.differs
@@ -111,24 +119,29 @@ def tell(item: pytest.Item, verdict: Verdict, report: pytest.TestReport) -> None
     if failure is not None and failure.plan:
         parts.append(reproduction(item, failure.shown))
         if report.when == "call":
-            _name_plan(report, failure.shown)
+            _say_when(report, f"under {failure.shown}")
+    if failure is not None and verdict.leaks:
+        _say_when(report, failure.cause)
     add_section(report, SWEEP_SECTION, "\n".join(part.rstrip() for part in parts))
 
 
 def _found(verdict: Verdict, found: SweepReport) -> list[str]:
     if verdict.failure is None:
         return [found.summary()]
+    if verdict.leaks and not verdict.replaced:  # the run that is reported has its own timeline
+        first, *others = found.failures
+        return [replace(found, failures=[replace(first, trace=None), *others]).render()]
     return [_CLEAN_FAILS if verdict.fails_clean and not verdict.replaced else found.render()]
 
 
-def _name_plan(report: pytest.TestReport, plan: str) -> None:
+def _say_when(report: pytest.TestReport, when: str) -> None:
     """Say under which plan a test failed where the short summary and JUnit files have it."""
     told: Any = report.longrepr
     crash = getattr(told, "reprcrash", None)
     if crash is not None:
-        crash.message = f"under {plan}: {crash.message}"
+        crash.message = f"{when}: {crash.message}"
     elif isinstance(told, str):
-        report.longrepr = f"under {plan}: {told}"
+        report.longrepr = f"{when}: {told}"
 
 
 def summarise(reporter: Any, swept: dict[str, str]) -> None:
@@ -142,3 +155,18 @@ def summarise(reporter: Any, swept: dict[str, str]) -> None:
     more = len(swept) - _MOST_LINES
     if more > 0:
         reporter.write_line(f"and {more} more; -rP shows what each tried")
+
+
+def warn(reporter: Any, swept: dict[str, str]) -> None:
+    """Say of sweeps that found nothing only why one did not check all: for `-q`.
+
+    `swept` are the texts of their reports by node id.
+    """
+    reasons: dict[str, list[str]] = {}
+    for nodeid, text in swept.items():
+        _, found, why = text.partition(_IN_PROCESS_ONLY)
+        if found:
+            reasons.setdefault(found + why.partition("\n")[0], []).append(nodeid)
+    for reason, (first, *others) in reasons.items():
+        more = f" and {len(others)} more" if others else ""
+        reporter.write_line(f"fault sweep of {first}{more}: {reason}")

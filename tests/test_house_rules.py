@@ -122,7 +122,7 @@ _LAYERS = (
         *("pytest_sweep", "pytest_sweep_run", "pytest_sweep_marker", "pytest_sweep_verdict"),
         *("pytest_sweep_memory", "pytest_sweep_progress", "pytest_sweep_shards"),
         *("cli", "__main__"),
-        *("pytest_sweep_elsewhere", "pytest_sweep_server"),
+        *("pytest_sweep_elsewhere", "pytest_sweep_pose", "pytest_sweep_server"),
     ),
 )
 

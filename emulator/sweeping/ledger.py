@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from emulator.faults import format_plan
 from emulator.faults.grammar import SCHEDULE
-from emulator.sweeping.outcome import Failure, describe
+from emulator.sweeping.outcome import LEAKS, Failure, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from emulator.faults import Fault, Site
     from emulator.sweeping.outcome import Outcome, Plan
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, int]
 """A site and which of its occurrences."""
 
+_OUTLIVES: Final = (
+    "now fails without a fault too: state outlives the runs (module globals of the test, wider "
+    "fixtures, class attributes). Make it in the test, or put it back there"
+)
 # So many failures keep their error and trace, besides the first of each cause.
 KEPT_FAILURES: Final = 200
 
@@ -77,7 +81,7 @@ class Ledger:
         self._hidden: dict[Place, None] = {}
         self._unfired: list[Plan] = []
         self.tried: dict[int, int] = {}
-        # Plans whose run was cut off (rule 11); longer ones only if none of their faults does it.
+        # Plans whose run was cut off (rule 12); longer ones only if none of their faults does it.
         self.cut_off: dict[frozenset[Fault], None] = {}
 
     # -- every run -------------------------------------------------------------------------------
@@ -154,6 +158,27 @@ class Ledger:
         self._causes[failure.cause] = None
         self.entries.append(Entry(failure, digest))
 
+    def blame_state(self, outcome: Outcome) -> None:
+        """List what a clean run failed with in the end, in place of the failures that are like it.
+
+        They came of what the runs before them had left behind, and not of their faults.
+        """
+        alike = [entry.failure for entry in self.ordered if _is_like(entry.failure, outcome)]
+        self.entries = [entry for entry in self.entries if entry.failure not in alike]
+        text = outcome.text or describe(outcome.error)
+        lines = [_OUTLIVES, text, *_put_down(alike)]
+        self.enter(
+            Failure(
+                plan=(),
+                error=outcome.error,
+                trace=outcome.trace,
+                cause=LEAKS,
+                replayed=True,
+                text="\n".join(lines),
+                place=outcome.place,
+            )
+        )
+
     # -- what the report says --------------------------------------------------------------------
 
     @property
@@ -192,6 +217,18 @@ class Ledger:
     def never(self) -> list[str]:
         """The names given to `sometimes` that were never true."""
         return [name for name, met in self.sometimes.items() if not met]
+
+
+def _is_like(failure: Failure, outcome: Outcome) -> bool:
+    same_line = bool(failure.place) and failure.place == outcome.place
+    return failure.cause == outcome.cause or same_line
+
+
+def _put_down(failures: Sequence[Failure]) -> Iterator[str]:
+    if failures:
+        number = len(failures)
+        plans = "1 plan that failed" if number == 1 else f"{number:,} plans that failed"
+        yield f"{plans} on the same line put down to it, the first: {failures[0].shown}"
 
 
 def first_of_each_cause(entries: Sequence[Entry]) -> list[Entry]:

@@ -22,6 +22,7 @@ Cause: TypeAlias = str
 """What groups failures: an exception's type and line (`AssertionError at tests/test_x.py:12`)."""
 
 NONDETERMINISTIC: Final[Cause] = "nondeterministic"
+LEAKS: Final[Cause] = "state outlives the runs"
 
 
 class FindingsError(AssertionError):
@@ -81,6 +82,11 @@ class Failure:
     place: str = ""
     other_trace: Trace | None = None
     shown: str = ""
+
+    @property
+    def is_from_the_start(self) -> bool:
+        """Whether the scenario fails without faults, and before any was tried."""
+        return not self.plan and self.cause != LEAKS
 
     def __str__(self) -> str:
         return f"{self.shown or format_plan(self.plan) or 'no fault'}: {self.text}"

@@ -19,8 +19,10 @@ knows nothing of emulators: it hands out plans and is told outcomes. Its rules:
    are not all alike. Shrinking and replays come on top.
 9. In the end failures are replayed, twice, those first that represent a cause, and at most 20. One
    that goes another way then is flaky.
-10. Everything follows from the arguments and the outcomes: the same ones give the same plans.
-11. A run that ends since a crash cut off a request of the scenario's own is of class *request*,
+10. After failures the scenario runs clean once more. If that fails now, something outlives the
+    runs: this is a failure without a plan, and stands in for those on the same line.
+11. Everything follows from the arguments and the outcomes: the same ones give the same plans.
+12. A run that ends since a crash cut off a request of the scenario's own is of class *request*,
     whatever site the crash was at: the client has seen it, and no Worker could have kept it from
     that. Without the class it is neither a failure nor tried, and it is not extended.
 
@@ -177,6 +179,7 @@ class Search:
         for length in range(2, self._depth + 1):
             yield from self._try_longer(length)
         yield from self._replay()
+        yield from self._run_clean_again()
 
     def _run_clean(self) -> Generator[Plan, Outcome, bool]:
         """Run clean, twice; return whether there is something to sweep (rules 1 and 2)."""
@@ -316,10 +319,18 @@ class Search:
         entries = first_of_each_cause(self._ledger.ordered)[:MOST_REPLAYED]
         for index, entry in enumerate(entries):
             for again in range(_REPLAYS):
-                self._ahead = _REPLAYS * (len(entries) - index) - again - 1
+                self._ahead = _REPLAYS * (len(entries) - index) - again
                 entry.compare((yield entry.failure.plan))
                 if entry.failure.flaky:
                     break
+
+    def _run_clean_again(self) -> Generator[Plan, Outcome, None]:
+        """Run clean after failures, and see whether it still passes (rule 10)."""
+        if self._ledger.entries:
+            self._ahead = 0
+            last = yield ()
+            if last.error is not None:
+                self._ledger.blame_state(last)
 
     # -- shards ----------------------------------------------------------------------------------
 

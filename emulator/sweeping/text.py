@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from emulator.shell import quoted
+from emulator.sweeping.outcome import LEAKS
 from emulator.trace.timeline import printable
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def summary(report: SweepReport) -> str:
     """Return what was tried, and in a last line the classes that were not."""
     if report.empty:
         return _why_empty(report)
-    if report.failures and not report.failures[0].plan:
+    if report.failures and report.failures[0].is_from_the_start:
         return "no fault was tried: without any the scenario must pass, and do the same each time"
     return "\n".join(("; ".join(_bound(report)), *_not_tried(report)))
 
@@ -157,6 +158,8 @@ def also(failures: list[Failure]) -> Iterator[str]:
 
 def command(report: SweepReport, failure: Failure) -> str:
     """Return what runs the scenario under the failing plan, as it is pasted."""
+    if failure.cause == LEAKS:
+        return "fails without any fault, though not from the start"
     if not failure.plan:
         return "fails without any fault"
     return f"{report.paste} {quoted(failure.shown)}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_a_naive_consumer_is_found_and_the_plan_can_be_pasted(cli: Cli) -> None:
     result = cli("sweep", "scenario.py", code=1)
     assert result.stdout.startswith(
-        "31 runs: 8 failures of 1 cause\n\n"
+        "32 runs: 8 failures of 1 cause\n\n"
         "AssertionError at scenario.py:10\n"
         "    assert mail.call_count == 1\n"
         '  workers-emulator run scenario.py --faults "message.emails#1:duplicate"\n'
@@ -52,7 +52,7 @@ def test_json_on_stdout_is_alone_there(cli: Cli) -> None:
     cli.write("talks.py", (cli.path / "scenario.py").read_text() + "\nprint('hello')\n")
     result = cli("sweep", "talks.py", "--json", "-", code=1)
     assert json.loads(result.stdout)["schema"] == 1
-    assert result.stderr.startswith("hello\n31 runs: 8 failures of 1 cause\n")
+    assert result.stderr.startswith("hello\n32 runs: 8 failures of 1 cause\n")
     assert not (cli.path / "-").exists()
 
 

@@ -62,7 +62,7 @@ def test_failing_report_has_a_plan_to_paste_the_error_and_the_other_plans():
     bugs = [f"batch.a#1:{action}" for action in ("split", "crash_before", "fail", "timeout")]
     report = swept(World(["batch.a"], bugs=bugs))
     assert report.render() == (
-        "17 runs: 4 failures of 1 cause\n\n"
+        "18 runs: 4 failures of 1 cause\n\n"
         "AssertionError at test_it.py:7\n"
         '  --emulator-faults "batch.a#1:split"\n'
         "  AssertionError: broken by batch.a#1:split\n"
@@ -225,7 +225,7 @@ def test_json_has_a_schema():
         "passed": False,
         "empty": False,
         "complete": True,
-        "runs": 6,
+        "runs": 7,
         "depth": 1,
         "seed": 4,
         "shard": {"index": 0, "count": 1},

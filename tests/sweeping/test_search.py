@@ -303,7 +303,7 @@ def test_fault_that_does_not_fire_is_no_failure_and_is_not_extended():
     assert report.unfired == report.unreached == ["batch.a#1:overlap"]
 
 
-# Rule 11: crashes that cut off a request of the scenario's.
+# Rule 12: crashes that cut off a request of the scenario's.
 
 
 def test_crash_that_its_client_sees_is_a_request_fault():
@@ -368,7 +368,7 @@ def test_plan_that_was_given_is_shrunk_to_its_failing_part():
     assert plans[2] == given
     sizes = [len(each) for each in plans[3:8]]
     assert sizes == sorted(sizes)  # the smallest first
-    assert len(set(plans)) == len(plans) - 3  # but for the second clean run and the replays
+    assert len(set(plans)) == len(plans) - 4  # but for clean runs and the replays
 
 
 def test_single_faults_found_by_shrinking_are_listed_once():
@@ -485,7 +485,7 @@ def test_default_limit_is_of_longer_plans_only(monkeypatch):
 def test_shrinking_and_replays_come_on_top_of_the_limit():
     world = World(["send.a", "send.b"], bugs=[crash("a")])
     search = Search(limit=1, only=["send.a#*:crash_before"])
-    assert len(drive(search, world)) == 2 + 1 + 2
+    assert len(drive(search, world)) == 2 + 1 + 2 + 1
 
 
 # Rule 9: replays, groups, order.
@@ -495,7 +495,7 @@ def test_failure_is_replayed_twice_at_the_end():
     world = World(["send.a"], bugs=[crash("a")])
     search = Search()
     plans = texts(drive(search, world)[2:])
-    assert plans == [crash("a"), "send.a#1:crash_after", crash("a"), crash("a")]
+    assert plans == [crash("a"), "send.a#1:crash_after", crash("a"), crash("a"), ""]
     (failure,) = search.report().failures
     assert failure.replayed
     assert not failure.flaky
@@ -533,7 +533,7 @@ def test_at_most_20_failures_are_replayed_those_that_represent_a_cause_first():
     search = Search(only=["send.*#*:crash_before"])
     plans = texts(drive(search, world)[32:])
     assert plans[:6] == [bugs[0], bugs[0], bugs[-1], bugs[-1], bugs[1], bugs[1]]
-    assert len(plans) == 40
+    assert len(plans) == 40 + 1
     report = search.report()
     assert report.replayed == 20
     assert [group[0].replayed for group in report.groups.values()] == [True, True]
@@ -659,3 +659,46 @@ def test_given_plans_go_to_one_shard_each():
         assert [share.count(each) for share in shares].count(1) == 1
         assert sum(share.count(each) for share in shares) == 1
     assert all(share[0] in given for share in shares if any(each in given for each in share))
+
+
+# Rule 10: what outlives the runs.
+
+
+def leaking(*causes: str) -> Search:
+    """A search of four failing plans, of these causes, and a clean run that fails in the end."""
+    search = Search(only=["batch.a#*:fail", "batch.a#*:timeout", "batch.a#*:split"])
+    given = list(causes)
+    while (each := search.next()) is not None:
+        outcome = World(["batch.a"], bugs=texts([each]) if each else []).run(each)
+        if each and given:
+            outcome = replace(outcome, cause=given.pop(0))
+        elif not each and search.done >= 2:
+            outcome = replace(outcome, error=AssertionError("12 < 10"), cause="A at x.py:3")
+        search.tell(each, outcome)
+    return search
+
+
+def test_clean_run_that_fails_in_the_end_stands_in_for_the_failures_on_its_line():
+    report = leaking("A at x.py:3", "A at x.py:3", "A at x.py:3").report()
+    (failure,) = report.failures
+    assert (failure.plan, failure.cause) == ((), "state outlives the runs")
+    assert not failure.is_from_the_start
+    assert failure.text.startswith(
+        "now fails without a fault too: state outlives the runs (module glob"
+    )
+    assert "\nAssertionError: 12 < 10\n3 plans that failed on the same line" in failure.text
+    assert "  fails without any fault, though not from the start\n" in report.render()
+    assert "tried: 3 single faults at 1 site" in report.summary()
+
+
+def test_failures_on_other_lines_stay_beside_what_outlives_the_runs():
+    report = leaking("A at x.py:3", "B at x.py:4", "A at x.py:3").report()
+    assert [failure.cause for failure in report.failures] == [
+        "state outlives the runs",
+        "B at x.py:4",
+    ]
+    assert "2 plans that failed" in report.failures[0].text
+
+
+def test_search_that_found_nothing_makes_no_clean_run_at_its_end():
+    assert drive(Search(), World(["send.a"])).count(()) == 2

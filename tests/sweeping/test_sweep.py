@@ -88,7 +88,7 @@ def test_naive_consumer_is_found_by_single_faults():
         assert [event.kind for event in failure.trace].count("fault") == 1
         assert failure.replayed
         assert not failure.flaky
-    assert report.runs == 2 + 7 + 2 * 5
+    assert report.runs == 2 + 7 + 2 * 5 + 1
     assert report.not_tried == {"request": 7}
 
 
