@@ -89,14 +89,23 @@ def interrupted(cli: Cli, *arguments: str, when: str) -> tuple[int, str, str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_hear_ctrl_c,
     )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if when in line:
-            break
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if when in line:
+                break
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     return process.returncode, out, err
+
+
+def _hear_ctrl_c() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so does all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 # Tells when it is time, past the command's own handling of what it prints.
