@@ -112,6 +112,9 @@ class Pump:
         # The loop that runs the simulation for good, and who hears of errors that no call gets.
         self._driver: asyncio.AbstractEventLoop | None = None
         self.on_error: Callable[[BaseException], None] | None = None
+        # While the last turn of a driven pump failed, what waits for one that does not.
+        self._failed = False
+        self._leaving: list[asyncio.Future[None]] = []
         # Not the one of whoever calls or wakes it.
         self._context = Context()
         loop.wake = self._wake
@@ -135,6 +138,16 @@ class Pump:
         """Run whatever falls due from now on, on this loop, until the simulation is closed."""
         self._driver = outer
         self._schedule(outer)
+
+    async def may_leave(self) -> None:
+        """Wait, on the driver's loop, until what happened so far is durable.
+
+        It is already, unless it could not be written. Awaited before a part of an answer leaves.
+        """
+        while self._failed:
+            leaving = asyncio.get_running_loop().create_future()
+            self._leaving.append(leaving)
+            await leaving
 
     async def reach(self, goal: Goal) -> None:
         """Pump until the goal is reached, or raise what prevents it."""
@@ -231,6 +244,8 @@ class Pump:
             return
         try:
             again = self.loop.enter(self._run, outer)
+            if self._failed:
+                self._succeeded()
             # Not before the simulation was left, which makes durable what happened.
             for goal in self._reached:
                 if not goal.future.done():
@@ -238,6 +253,7 @@ class Pump:
             if again is None:
                 again = self._wait(outer)
         except BaseException as error:
+            self._failed = self._driver is not None
             self._fail_all(error)
             if self._driver is not None:
                 self._look_again = outer.call_later(_RETRY, self._turn, outer)
@@ -460,6 +476,13 @@ class Pump:
                 failed = True
         return failed
 
+    def _succeeded(self) -> None:
+        self._failed = False
+        leaving, self._leaving = self._leaving, []
+        for future in leaving:
+            if not future.done():
+                future.set_result(None)
+
     def _closed(self) -> None:
         self._stop_looking()
         for goal in self._goals:
@@ -469,6 +492,10 @@ class Pump:
         # What these refer to refers to the pump.
         self._pending, self.cancel_hung = list, None
         self._driver = self.on_error = None
+        for future in self._leaving:
+            if not future.done() and not future.get_loop().is_closed():
+                future.set_exception(EmulatorClosed("the emulator was closed"))
+        self._leaving.clear()
 
 
 def _is_lost(goal: Goal) -> bool:

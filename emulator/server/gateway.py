@@ -117,6 +117,7 @@ async def _stream(pump: Pump, exchange: Exchange, name: str, send: Send) -> None
         if not exchange.readable:
             await reach(pump, exchange, name, lambda: exchange.readable, advance=False)
         if exchange.chunks:
+            await pump.may_leave()
             chunk = exchange.read()
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         elif exchange.error is None:

@@ -21,6 +21,7 @@ from emulator.websockets.client import WebSocket
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from emulator.pump import Pump
     from emulator.server.desk import Desk
     from emulator.server.pages import Page
 
@@ -80,10 +81,11 @@ class Sockets:
         return socket
 
     async def _serve(self, socket: WebSocket, receive: Receive, send: Send) -> None:
+        pump = self._desk.platform.kernel.pump
         self._desk.sockets[socket] = None
         coming = asyncio.create_task(_to_worker(socket, receive))
         try:
-            await _to_client(socket, send)
+            await _to_client(socket, pump, send)
         except (EmulatorClosed, StateError):
             pass  # the connection breaks
         finally:
@@ -92,13 +94,14 @@ class Sockets:
             await asyncio.gather(coming, return_exceptions=True)
 
 
-async def _to_client(socket: WebSocket, send: Send) -> None:
+async def _to_client(socket: WebSocket, pump: Pump, send: Send) -> None:
     """Pass on what the Worker sends, until one side closes the connection."""
     while True:
         try:
             message = await socket.receive(advance=False)
         except WebSocketClosed:
             break
+        await pump.may_leave()
         kind = "text" if isinstance(message, str) else "bytes"
         await send({"type": "websocket.send", kind: message})
     end = socket.closed

@@ -381,6 +381,98 @@ async def test_a_full_disk_is_told_and_what_was_not_written_is_not_answered(
         assert len(served.desk.emulator.queues["jobs"].backlog) == 2
 
 
+async def test_no_request_leaves_before_what_it_rests_on_is_written(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def outside(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readline()).decode().strip())
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(outside, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    project.write(
+        "src/entry.py",
+        f"""
+        import asyncio
+        from workers import Response, WorkerEntrypoint, fetch
+
+        class Default(WorkerEntrypoint):
+            async def fetch(self, request):
+                self.ctx.waitUntil(self.later())
+                return Response("ok")
+
+            async def later(self):
+                await asyncio.sleep(1)
+                await self.env.JOBS.send("first")
+                await fetch("http://127.0.0.1:{port}/after")
+        """,
+    )
+    full: list[bool] = []
+    commit = SqliteStore.commit
+
+    def fail(store: SqliteStore) -> None:
+        if full:
+            raise StateError("the disk is full")
+        commit(store)
+
+    monkeypatch.setattr(SqliteStore, "commit", fail)
+    async with server, project.served(state=project.state, outbound="allow") as served:
+        await served.client.get("/")
+        full.append(True)
+        answer = await served.client.post("/cdn-cgi/emulator/clock", json={"advance": 1})
+        assert answer.status_code == 503
+        assert "the disk is full" in served.logs[0]
+        full.clear()
+        await until(lambda: served.news[-1] == ("the state is written again", False))
+        assert asked == []
+
+
+async def test_no_part_of_an_answer_leaves_before_what_it_rests_on_is_written(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(
+        "src/entry.py",
+        """
+        import asyncio
+        from js import ReadableStream
+        from pyodide.ffi import to_js
+        from workers import Response, WorkerEntrypoint
+
+        class Default(WorkerEntrypoint):
+            async def fetch(self, request):
+                async def chunks():
+                    yield to_js(b"one")
+                    await asyncio.sleep(1)
+                    await self.env.JOBS.send("first")
+                    yield to_js(b"two")
+                return Response(ReadableStream.from_(chunks()))
+        """,
+    )
+    full: list[bool] = []
+    commit = SqliteStore.commit
+
+    def fail(store: SqliteStore) -> None:
+        if full:
+            raise StateError("the disk is full")
+        commit(store)
+
+    monkeypatch.setattr(SqliteStore, "commit", fail)
+    async with project.served(state=project.state) as served:
+        connection = Connection(served.application, "/")
+        connection.send()
+        await connection.receive()
+        assert (await connection.receive())["body"] == b"one"
+        full.append(True)
+        answer = await served.client.post("/cdn-cgi/emulator/clock", json={"advance": 1})
+        assert answer.status_code == 503
+        await asyncio.wait_for(connection.task, 10)
+        assert connection.received.empty()
+        full.clear()
+
+
 async def test_what_is_past_is_forgotten_in_a_server_that_runs_for_long(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
