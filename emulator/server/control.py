@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from emulator.server.desk import Desk
     from emulator.server.guard import Guard
 
-PARTS: Final = ("emulator.server.dashboard", "emulator.server.status")
+PARTS: Final = ("emulator.server.dashboard", "emulator.server.rest", "emulator.server.status")
 PREFIX: Final = "/cdn-cgi/emulator"
 TRIGGERS: Final = ("/cdn-cgi/handler/scheduled", "/cdn-cgi/mf/scheduled")
 _UNAVAILABLE: Final = (NotRunning, EmulatorClosed, StateError)
