@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from starlette.responses import Response
 from starlette.routing import Match
 
-from emulator.server.problem import NotRunning
+from emulator.errors import EmulatorError
 from emulator.server.rest.answers import ApiError, failure, success
 from emulator.values import JsException, from_json
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 # The API's own texts for these are not known.
 _NO_JSON: Final = ApiError(400, 10026, "Could not parse the request body as JSON.")
-_NOT_RUNNING: Final = 10013
+_UNAVAILABLE: Final = 10013
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ def endpoint(desk: Desk, operation: Operation) -> Callable[[Request], Awaitable[
             result = await desk.act(name, lambda: operation(call))
         except ApiError as error:
             return failure(error)
-        except NotRunning as error:
-            return failure(ApiError(503, _NOT_RUNNING, str(error)))
+        except EmulatorError as error:  # no code to run, no room on the disk
+            return failure(ApiError(503, _UNAVAILABLE, str(error)))
         return result if isinstance(result, Response) else success(result)
 
     return perform
