@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Mount, Route
 
-from emulator.server.rest import consumers, instances, messages, queues, workflows
+from emulator.server.rest import consumers, d1, instances, kv, messages, queues, workflows
 from emulator.server.rest.calls import endpoint, no_route
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "/client/v4"
 _ALL = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-_MODULES = (queues, consumers, messages, workflows, instances)
+_MODULES = (queues, consumers, messages, workflows, instances, kv, d1)
 
 
 def routes(desk: Desk) -> Sequence[BaseRoute]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from rest_server import running
+from rest_stores import CACHE, write_stores
 from rest_workflow import write_workflow
 
 if TYPE_CHECKING:
@@ -126,3 +127,17 @@ def test_workflows(project: Project, tmp_path: Path) -> None:
         assert "Terminated" in wrangler("workflows instances list orders")
         refused = wrangler("workflows instances terminate orders first", fails=True)
         assert "instance.cannot_terminate" in refused
+
+
+def test_stores(project: Project, tmp_path: Path) -> None:
+    write_stores(project)
+    with wrangler_of(project, tmp_path / "elsewhere") as wrangler:
+        assert CACHE in wrangler("kv namespace list")
+        key = f"--namespace-id {CACHE} --remote"
+        wrangler(f"kv key put greeting hello {key} --ttl 100")
+        assert "greeting" in wrangler(f"kv key list {key}")
+        assert "hello" in wrangler(f"kv key get greeting {key}")
+        wrangler(f"kv key delete greeting {key}")
+        assert "greeting" not in wrangler(f"kv key list {key}")
+        assert "users" in wrangler("d1 list")
+        assert '"two": 2' in wrangler("d1 execute users --remote --json --command SELECT(2)AS[two]")
