@@ -221,11 +221,14 @@ class QueueViews(Mapping[str, Queue]):
     def __init__(self, queues: Queues, caller: Caller) -> None:
         self._queues = queues
         self._caller = caller
+        self._made: dict[str, Queue] = {}
 
     def __getitem__(self, name: str) -> Queue:
         if name not in self._queues.broker.queues:
             raise KeyError(name)
-        return Queue(self._queues, name, self._caller)
+        if name not in self._made:
+            self._made[name] = Queue(self._queues, name, self._caller)
+        return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._queues.broker.queues)

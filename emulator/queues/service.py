@@ -9,7 +9,15 @@ from emulator.queues.bindings import WorkerQueue
 from emulator.queues.broker import Broker
 from emulator.queues.chain import Chain
 from emulator.queues.dispatch import Dispatch
-from emulator.queues.model import SECOND, Backlog, Outgoing, Pending, QueueRules, Record
+from emulator.queues.model import (
+    MILLISECOND,
+    SECOND,
+    Backlog,
+    Outgoing,
+    Pending,
+    QueueRules,
+    Record,
+)
 from emulator.queues.pulling import Pulling
 from emulator.queues.sending import Copies, Sending
 from emulator.queues.setup import Attached, Change, Setup, attached_of
@@ -268,6 +276,15 @@ class Queues:
                 "retry_delay": consumer.retry_delay // SECOND,
                 "dead_letter_queue": consumer.dead_letter_queue,
                 "max_concurrency": consumer.max_concurrency,
+            }
+        pull = rules.pull
+        if pull is not None:
+            found |= {
+                "batch_size": pull.batch_size,
+                "visibility_timeout_ms": pull.visibility_timeout // MILLISECOND,
+                "max_retries": pull.max_retries,
+                "retry_delay": pull.retry_delay // SECOND,
+                "dead_letter_queue": pull.dead_letter_queue,
             }
         return found
 

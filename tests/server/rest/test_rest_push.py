@@ -153,6 +153,28 @@ async def test_a_project_that_cannot_be_loaded_is_unavailable(project: Project) 
 
 async def test_the_servers_token_is_asked_for(project: Project) -> None:
     async with project.served(token="secret") as served:
-        assert (await served.client.get(f"{BASE}/queues")).status_code == 401
+        answer = await served.client.get(f"{BASE}/queues")
+        assert (answer.status_code, answer.json()["errors"][0]["code"]) == (401, 10000)
         headers = {"authorization": "Bearer secret"}
         assert (await served.client.get(f"{BASE}/queues", headers=headers)).status_code == 200
+
+
+async def test_a_body_that_is_too_long_is_refused_in_the_envelope(project: Project) -> None:
+    async with connected(project) as (client, served):
+        jobs = await queue_id(client, "jobs")
+
+        async def endless() -> Any:
+            for _ in range(40):
+                yield b" " * 1_048_576
+
+        path = f"{BASE}/queues/{jobs}/messages"
+        for content in (endless(), b" " * 40_000_000):
+            answer = await served.client.post(path, content=content)
+            assert (answer.status_code, answer.json()["success"]) == (413, False)
+
+
+async def test_a_page_of_another_site_may_not(project: Project) -> None:
+    async with project.served() as served:
+        headers = {"origin": "https://evil.example"}
+        answer = await served.client.post(f"{BASE}/queues", headers=headers, json={})
+        assert (answer.status_code, answer.json()["errors"][0]["code"]) == (403, 10000)
