@@ -401,9 +401,7 @@ class Broker(State):
 
     def unacknowledged(self, queue: str) -> Backlog:
         """All that is stored, delayed, in flight or leased, as the REST API counts it (7)."""
-        messages = list(self._queue(queue).everything())
-        oldest = min((message.timestamp for message in messages), default=None)
-        return Backlog(len(messages), sum(len(message.body) for message in messages), oldest)
+        return self._queue(queue).unacknowledged()
 
     def pending(self, queue: str) -> list[Pending]:
         """What waits or is delayed, in order of becoming available."""

@@ -281,6 +281,24 @@ async def test_a_queue_can_be_deleted_while_its_consumer_works(project: Project)
         assert served.desk.emulator.queues["extra"].acked == 0
 
 
+async def test_what_was_set_up_outlives_new_settings_of_the_project(project: Project) -> None:
+    async with connected(project, state=project.state) as (client, served):
+        queue = await client.queues.create(account_id=ACCOUNT, queue_name="extra")
+        await client.queues.consumers.create(
+            queue.queue_id, account_id=ACCOUNT, type="http_pull", settings={"batch_size": 9}
+        )
+        await messages_of(client, queue.queue_id, "a")
+        config = (project.path / "wrangler.jsonc").read_text()
+        project.write("wrangler.jsonc", config.replace('"jobs"', '"other"'))
+        await served.desk.reload(settings=True)
+        assert served.desk.problem is None
+        assert sorted(await names(client)) == ["extra", "other"]
+        (again,) = (await client.queues.messages.pull(queue.queue_id, account_id=ACCOUNT)).messages
+        assert again.body == "a"
+        got = await client.queues.get(queue.queue_id, account_id=ACCOUNT)
+        assert got.consumers[0].settings.batch_size == 9
+
+
 # -- consumers -----------------------------------------------------------------------------------
 
 
