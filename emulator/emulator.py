@@ -34,7 +34,7 @@ from emulator.ingress import Exchange, ReplyLost
 from emulator.objects.control import DurableObjects
 from emulator.platform import ClockKind, Platform
 from emulator.pump import Goal
-from emulator.queues.control import Queue
+from emulator.queues.control import Queue, QueueViews
 from emulator.registry import Registry
 from emulator.timers import ClockView
 from emulator.websockets.client import Connecting, WebSocket, refused
@@ -155,10 +155,7 @@ class Emulator:
         self._kernel = platform.kernel
         self._callers = {name: Caller(worker) for name, worker in platform.workers.items()}
         caller = next(iter(self._callers.values()))
-        self.queues: Mapping[str, Queue] = Registry(
-            "queue",
-            {name: Queue(platform.queues, name, caller) for name in platform.queues.broker.queues},
-        )
+        self.queues: Mapping[str, Queue] = Registry("queue", QueueViews(platform.queues, caller))
         self.workflows: Mapping[str, Workflow] = Registry(
             "Workflow",
             {

@@ -169,8 +169,7 @@ class Platform:
             worker = self.workers[config.name] = Worker(kernel, config, bundle, env)
             site = self.assets.sites.get(config.name)
             worker.asset_problems = () if site is None else site.problems
-            for consumer in config.consumers:
-                self.queues.consumers[consumer.queue] = worker
+            self.queues.add(worker)
             for workflow in config.workflows:
                 if workflow.script == config.name:
                     self.workflows.add(workflow, worker)

@@ -130,7 +130,7 @@ _LAYERS = (
 # State machines without a clock, tasks or files of their own.
 _PURE = (
     *(f"queues/{name}" for name in ("broker", "state", "line", "ages", "leases", "message")),
-    *(f"queues/{name}" for name in ("verdict", "model", "chain")),
+    *(f"queues/{name}" for name in ("verdict", "model", "chain", "setup")),
     *(f"workflows/{name}" for name in ("engine", "batches", "rollback", "steps", "core", "state")),
     *(f"workflows/{name}" for name in ("instance", "journal", "execution", "slots", "timers")),
     *(f"workflows/{name}" for name in ("views", "retries", "grammar", "texts", "model")),

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 # Who records events whose kind is not written where they are recorded, and which kinds.
 COMPUTED = {
     "kernel.py": (),  # hands on what it is given
-    "queues/dispatch.py": get_args(Outcome),
+    "queues/outcomes.py": get_args(Outcome),
     "objects/alarm_clock.py": ("alarm_done", "alarm_failed", "alarm_lost", "alarm_retry"),
     "workflows/service.py": (
         *(kind for kind, _ in traced._STEPS.values()),

@@ -25,6 +25,10 @@ def batch(*ids: str, subject: str = BATCH, worker: str = "main") -> Row:
     return row("batch", subject, worker=worker, messages=[f"{id}#1" for id in ids])
 
 
+def lease(*ids: str) -> Row:
+    return row("lease", EMAILS, messages=[f"{id}#1" for id in ids], milliseconds=30_000)
+
+
 @pytest.mark.parametrize(
     ("begin", "end"),
     [
@@ -34,6 +38,8 @@ def batch(*ids: str, subject: str = BATCH, worker: str = "main") -> Row:
         (batch("a"), row("dead_letter", EMAILS, id="a", attempt=1)),
         (batch("a"), row("dropped", EMAILS, id="a", attempt=1)),
         (batch("a"), row("lost", EMAILS, id="a", attempt=1)),
+        (lease("a", "b"), row("ack", EMAILS, id="b", attempt=1)),
+        (lease("a"), row("lost", EMAILS, id="a", attempt=1)),
         (row("request_out", BATCH, url="u"), row("response_in", BATCH, url="u", status=1)),
         (row("step", FLOW, step="s-1", attempt=1), row("step_done", FLOW, step="s-1", attempt=1)),
         (row("step", FLOW, step="s-1", attempt=1), row("step_retry", FLOW, step="s-1", attempt=1)),

@@ -59,7 +59,6 @@ from emulator.queues.leases import (
     is_leased,
     lease_of,
 )
-from emulator.queues.line import Line
 from emulator.queues.message import DELAYED, delivery_of, pending_of
 from emulator.queues.model import (
     LOST,
@@ -77,12 +76,14 @@ from emulator.queues.model import (
     Recovered,
     Settled,
 )
+from emulator.queues.setup import Setup
 from emulator.queues.state import State
 from emulator.queues.verdict import ACKED, after, again, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from emulator.queues.line import Line
     from emulator.queues.message import Message
     from emulator.queues.model import Duration, Instant, Profile, PullRules, Record, Result
     from emulator.queues.verdict import Fate
@@ -398,6 +399,10 @@ class Broker(State):
         source.promote(now)
         return source.backlog()
 
+    def unacknowledged(self, queue: str) -> Backlog:
+        """All that is stored, delayed, in flight or leased, as the REST API counts it (7)."""
+        return self._queue(queue).unacknowledged()
+
     def pending(self, queue: str) -> list[Pending]:
         """What waits or is delayed, in order of becoming available."""
         return [pending_of(message) for message in self._queue(queue).stored()]
@@ -428,11 +433,34 @@ class Broker(State):
             if changed and queue.held is not None:
                 self._commit(("pause", name, now, None))
         for name, item in named.items():
-            self._queues.setdefault(name, Line(item))
+            if name not in self._queues:
+                self._open(name).rules = item
         for item in rules:
             consumer = item.consumer or item.pull
             if consumer is not None and consumer.dead_letter_queue is not None:
                 self._open(consumer.dead_letter_queue)
+
+    def setup(self, queue: str) -> Setup:
+        """What was set up of the queue at run time; there need not be such a queue."""
+        return self._setups.get(queue) or Setup()
+
+    def set_up(self, queue: str, setup: Setup, now: Instant) -> None:
+        """Remember what was set up of a queue, which is made if there is none; `update` then."""
+        self._commit(("setup", queue, now, setup.dump()))
+
+    def delete(self, queue: str, now: Instant) -> list[str]:
+        """Delete a queue with all its messages; return their ids.
+
+        Batches in flight can no longer be settled, leases no longer be answered.
+        """
+        ids = [message.id for message in self._queue(queue).everything()]
+        self._commit(("delete", queue, now))
+        return ids
+
+    def is_flying(self, batch: Batch) -> bool:
+        """Whether a batch can be settled: it was not yet, and its queue was not deleted."""
+        queue = self._queues.get(batch.queue)
+        return queue is not None and batch.number in queue.in_flight
 
     def take_records(self) -> list[Record]:
         """The records of all changes since the last call."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
@@ -213,6 +213,28 @@ class Queue:
 
 # What `dispatch` takes of a message.
 _DELIVERED = ("body", "id", "attempts", "timestamp", "contentType")
+
+
+class QueueViews(Mapping[str, Queue]):
+    """All queues there are, those made at run time included."""
+
+    def __init__(self, queues: Queues, caller: Caller) -> None:
+        self._queues = queues
+        self._caller = caller
+        self._made: dict[str, Queue] = {}
+
+    def __getitem__(self, name: str) -> Queue:
+        if name not in self._queues.broker.queues:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = Queue(self._queues, name, self._caller)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._queues.broker.queues)
+
+    def __len__(self) -> int:
+        return len(self._queues.broker.queues)
 
 
 def _as_items(call: str, items: Any, known: tuple[str, ...]) -> list[Mapping[str, Any]]:

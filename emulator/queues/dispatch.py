@@ -7,8 +7,6 @@ final, it is settled with the broker. The faults of `batch.<queue>` strike here.
 from __future__ import annotations
 
 from functools import partial
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from emulator.clock import moment
@@ -17,6 +15,7 @@ from emulator.faults.sites import site_name
 from emulator.findings import Finding
 from emulator.location import describe_error, raised_at
 from emulator.logs import Log
+from emulator.queues import outcomes
 from emulator.queues.model import LOST, Result
 from emulator.queues.run import ConsumerRun, DeliveryRecord
 
@@ -86,11 +85,6 @@ class Dispatch:
 
     # -- timers ----------------------------------------------------------------------------------
 
-    def arm_all(self) -> None:
-        """Set the timers of all queues, after a start or a restart."""
-        for queue in self._broker.queues:
-            self.arm(queue)
-
     def arm(self, queue: str) -> None:
         """Let the queue's one timer fall due when the next batch does."""
         now, concurrency = self._kernel.now, self._concurrency(queue)
@@ -140,8 +134,15 @@ class Dispatch:
         for message in self._broker.expire(queue, self._kernel.now):
             self._kernel.record("expired", f"queue {queue}", id=message.id)
 
+    def forget(self, queue: str) -> None:
+        """Cancel the timers of a queue that is no more."""
+        for timers in (self._timers, self._expiries, self._beside):
+            timer = timers.pop(queue, None)
+            if timer is not None:
+                timer.cancel()
+
     def go_on_with(self, broker: Broker) -> None:
-        """Cancel the timers and take another broker; `arm_all` then."""
+        """Cancel the timers and take another broker; `arm` its queues then."""
         for timer in (*self._timers.values(), *self._expiries.values(), *self._beside.values()):
             timer.cancel()
         self._timers.clear()
@@ -160,7 +161,7 @@ class Dispatch:
         }
         for queue, number, settled in self._broker.recover(self._kernel.now):
             self._record(queue, number, started[queue, number], settled, None)
-            self._report_dropped(queue, settled, None)
+            self.report_dropped(queue, settled, None)
 
     # -- deliveries ------------------------------------------------------------------------------
 
@@ -278,11 +279,13 @@ class Dispatch:
         now, queue = self._kernel.now, batch.queue
         self._overlapped.pop((queue, batch.number), None)
         self._possible.pop((queue, batch.number), None)
+        if not self._broker.is_flying(batch):
+            return  # its queue was deleted
         copies: list[tuple[str, str, Duration]] = []
         settled = self._broker.settle(batch, result, now, admit=partial(self._bury, copies))
         self._record(queue, batch.number, batch.started, settled, error)
         if not struck:
-            self._report_dropped(queue, settled, error)
+            self.report_dropped(queue, settled, error)
         for grave, message, delay in copies:
             self._broker.duplicate(grave, message, now, delay)
         self.arm(queue)
@@ -299,8 +302,9 @@ class Dispatch:
         return admitted
 
     def _grave(self, queue: str) -> str | None:
-        rules = self._broker.rules(queue).consumer
-        return rules.dead_letter_queue if rules is not None else None
+        rules = self._broker.rules(queue)
+        consumer = rules.consumer or rules.pull
+        return consumer.dead_letter_queue if consumer is not None else None
 
     # -- what is kept of them --------------------------------------------------------------------
 
@@ -313,16 +317,14 @@ class Dispatch:
         error: BaseException | None,
     ) -> None:
         kernel, records = self._kernel, self.deliveries.setdefault(queue, [])
-        at, now, subject = moment(started), moment(kernel.now), f"queue {queue}"
+        at, now = moment(started), moment(kernel.now)
         records += [
             DeliveryRecord(
                 at, now, m.id, m.attempts, batch, m.outcome, error, m.body, m.content_type
             )
             for m in settled
         ]
-        for outcome, items in groupby(settled, attrgetter("outcome")):
-            rows = [(item.id, item.attempts) for item in items]
-            kernel.record_each(outcome, subject, ("id", "attempt"), rows)
+        outcomes.trace(kernel, queue, settled)
         if kernel.profile == "miniflare":
             self._log_as_locally(queue, settled, kernel.now - started)
 
@@ -335,9 +337,10 @@ class Dispatch:
         acked = sum(item.outcome == "ack" for item in settled)
         self._log(queue, "info", f"QUEUE {queue} {acked}/{len(settled)} ({took // 1000}ms)")
 
-    def _report_dropped(
+    def report_dropped(
         self, queue: str, settled: Sequence[Settled], error: BaseException | None
     ) -> None:
+        """Make findings of messages that had their last delivery and no dead letter queue."""
         worker = self._consumers.get(queue)
         where = raised_at(error) if error is not None else None
         place = where.relative_to(worker.folder) if where and worker else None

@@ -61,6 +61,7 @@ class Line:
     hidden: int = 0
     in_flight: dict[int, Flight] = field(default_factory=dict)
     flying: int = 0
+    bytes: int = 0  # of everything
     leases: Leases = field(default_factory=Leases)
     ages: Ages = field(default_factory=Ages)
 
@@ -96,6 +97,7 @@ class Line:
     def put(self, messages: list[Message], now: Instant) -> None:
         """Line up the messages that are available, hold the others until they are."""
         self.promote(now)
+        self.bytes += sum([len(message.body) for message in messages])
         ready = [message for message in messages if message.available <= now]
         self._line_up(ready)
         if len(ready) < len(messages):
@@ -216,12 +218,14 @@ class Line:
         for message in messages:
             message.place = GONE
         self.flying -= len(messages)
+        self.bytes -= sum([len(message.body) for message in messages])
         return messages
 
     def reclaim(self, seq: int, *, stays: bool) -> Message:
         """End the lease of a message, which is gone unless it stays and is put back."""
         message = self.leases.end(seq)
         self.flying -= 1
+        self.bytes -= len(message.body)
         if not stays:
             message.place = GONE
             self.leases.forget([message])
@@ -258,6 +262,7 @@ class Line:
                 self.hidden -= 1
                 dues[message.available] = None
             message.place = GONE
+            self.bytes -= len(message.body)
         self._count_out(messages)
         for due in dues:
             together = [message for message in self.delayed.pop(due) if message.place != GONE]
@@ -275,6 +280,7 @@ class Line:
         self.delayed.clear()
         self.dues.clear()
         self.visible = self.visible_bytes = self.hidden = self.copies = 0
+        self.bytes = sum(len(message.body) for message in self.everything())
 
     def trim(self) -> None:
         """Let go of messages that are gone."""
@@ -341,6 +347,16 @@ class Line:
         oldest = self._first().timestamp if self.visible else None
         return Backlog(self.visible, self.visible_bytes, oldest)
 
+    def unacknowledged(self) -> Backlog:
+        """All there is. `oldest` is the first to come of those that nobody holds, or an older one
+        in anybody's hands; dead letters, which bring their timestamps, may come in another order.
+        """
+        first = self.ages.oldest()
+        held = chain(*(flight.messages for flight in self.in_flight.values()), self.leases)
+        times = [message.timestamp for message in chain(held, () if first is None else (first,))]
+        count = self.visible + self.hidden + self.flying
+        return Backlog(count, self.bytes, min(times, default=None))
+
     def stored(self) -> Iterator[Message]:
         """What is waiting or delayed, in order of becoming available."""
         yield from (message for message in self.waiting if message.place == WAITING)
@@ -405,6 +421,7 @@ class Line:
             self.leases.add([message], message.available)
         self._hand_out()
         self.ages = Ages(sorted(self.everything(), key=attrgetter("seq")))
+        self.bytes = sum(len(message.body) for message in self.everything())
 
     def _hand_out(self) -> None:
         for flight in self.in_flight.values():

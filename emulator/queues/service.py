@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from emulator.queues.bindings import WorkerQueue
 from emulator.queues.broker import Broker
 from emulator.queues.chain import Chain
 from emulator.queues.dispatch import Dispatch
-from emulator.queues.model import SECOND, Backlog, Outgoing, QueueRules, Record
+from emulator.queues.model import (
+    MILLISECOND,
+    SECOND,
+    Backlog,
+    Outgoing,
+    Pending,
+    QueueRules,
+    Record,
+)
+from emulator.queues.pulling import Pulling
 from emulator.queues.sending import Copies, Sending
+from emulator.queues.setup import Attached, Change, Setup, attached_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,7 +40,10 @@ class Queues:
         self._kernel = kernel
         self._rules = rules
         self.broker = Broker(rules, kernel.profile)
+        # What is consumed by whom: as the config says it, and as it is.
+        self._configured: dict[str, Worker] = {}
         self.consumers: dict[str, Worker] = {}
+        self._workers: dict[str, Worker] = {}
         # The ids of what a test deleted; a dict and not a set, as everywhere.
         self.purged: dict[str, None] = {}
         self._bindings: list[WorkerQueue] = []
@@ -45,7 +59,16 @@ class Queues:
         self._dispatch = Dispatch(
             kernel, self.broker, self.consumers, admit=self.sending.admit, chain=chain
         )
+        self.pulling = Pulling(
+            kernel, self._dispatch, lambda: self.broker, admit=self.sending.admit
+        )
         kernel.pending.append(self._describe_pending)
+
+    def add(self, worker: Worker) -> None:
+        """A Worker, with the queues it consumes."""
+        self._workers[worker.name] = worker
+        for consumer in worker.config.consumers:
+            self._configured[consumer.queue] = self.consumers[consumer.queue] = worker
 
     def bindings(self, config: WorkerConfig) -> dict[str, HostObject]:
         """The producer bindings of a Worker."""
@@ -99,11 +122,18 @@ class Queues:
         """Start again from stored state; what was in flight is lost, and delivered again."""
         self.broker = Broker(self._rules, self._kernel.profile)
         self._dispatch.go_on_with(self.broker)
+        self.pulling.forget_all()
         if snapshot is not None:
             self.broker.restore(snapshot)
         self.broker.replay(records)
+        self._set_up()
         self._dispatch.recover()
-        self._dispatch.arm_all()
+        for queue in self.broker.queues:
+            self._arm(queue)
+
+    def _arm(self, queue: str) -> None:
+        self._dispatch.arm(queue)
+        self.pulling.arm(queue)
 
     def reset(self) -> None:
         """Forget all messages and deliveries."""
@@ -111,6 +141,75 @@ class Queues:
             deliveries.clear()
         self.purged.clear()
         self.rebuild(None, [])
+
+    # -- set up at run time ----------------------------------------------------------------------
+
+    def _set_up(self) -> None:
+        """Let what was set up at run time hold, on top of what the config says."""
+        configured = {rules.name: rules for rules in self._rules}
+        effective = []
+        self.consumers.clear()
+        for name in self.broker.queues:
+            rules, worker = self.broker.setup(name).over(
+                configured.get(name) or QueueRules(name), self._configured_worker(name)
+            )
+            if rules.consumer is not None:
+                if worker in self._workers:
+                    self.consumers[name] = self._workers[worker]
+                else:  # its config is not served any more
+                    rules = replace(rules, consumer=None)
+            effective.append(rules)
+        self.broker.update(effective, self._kernel.now)
+
+    def _configured_worker(self, queue: str) -> str | None:
+        worker = self._configured.get(queue)
+        return None if worker is None else worker.name
+
+    def set_up(self, queue: str, setup: Setup) -> None:
+        """Make a queue, or change what was set up of it."""
+        known = queue in self.broker.queues
+        self.broker.set_up(queue, setup, self._kernel.now)
+        self._set_up()
+        if known:
+            self._kernel.record("queue_changed", f"queue {queue}")
+        else:
+            self._kernel.record("queue_created", f"queue {queue}")
+        self._arm(queue)
+
+    def attach(self, queue: str, consumer: Attached | None) -> None:
+        """Give a queue another consumer than the config's, or none."""
+        now, setup = self._kernel.now, self.broker.setup(queue)
+        change = Change(self._attached_by_config(queue), consumer, now)
+        self.set_up(queue, replace(setup, change=change, modified=now))
+
+    def attached(self, queue: str) -> Attached | None:
+        """The consumer of a queue."""
+        return self.broker.setup(queue).consumer(self._attached_by_config(queue))
+
+    def _attached_by_config(self, queue: str) -> Attached | None:
+        configured = [rules for rules in self._rules if rules.name == queue]
+        if not configured:
+            return None
+        return attached_of(configured[0], self._configured_worker(queue))
+
+    def is_configured(self, queue: str) -> bool:
+        """Whether a config names the queue."""
+        return any(rules.name == queue for rules in self._rules)
+
+    def graves(self) -> list[str]:
+        """The queues that dead letters go to."""
+        rules = map(self.broker.rules, self.broker.queues)
+        consumers = [one for item in rules for one in (item.consumer, item.pull) if one is not None]
+        return [one.dead_letter_queue for one in consumers if one.dead_letter_queue is not None]
+
+    def delete(self, queue: str) -> None:
+        """Delete a queue that no config names, and its messages."""
+        ids = self.broker.delete(queue, self._kernel.now)
+        self.purged.update(dict.fromkeys(ids))
+        self.consumers.pop(queue, None)
+        self._dispatch.forget(queue)
+        self.pulling.forget(queue)
+        self._kernel.record("queue_deleted", f"queue {queue}", messages=len(ids))
 
     # -- in a test's hand ------------------------------------------------------------------------
 
@@ -178,6 +277,15 @@ class Queues:
                 "dead_letter_queue": consumer.dead_letter_queue,
                 "max_concurrency": consumer.max_concurrency,
             }
+        pull = rules.pull
+        if pull is not None:
+            found |= {
+                "batch_size": pull.batch_size,
+                "visibility_timeout_ms": pull.visibility_timeout // MILLISECOND,
+                "max_retries": pull.max_retries,
+                "retry_delay": pull.retry_delay // SECOND,
+                "dead_letter_queue": pull.dead_letter_queue,
+            }
         return found
 
     @property
@@ -198,12 +306,7 @@ class Queues:
     def unconsumed(self) -> list[str]:
         """Queues that messages were sent to and that nobody consumes; dead letter queues, which
         tests look into, are not counted."""
-        graves = {
-            consumer.dead_letter_queue
-            for rules in self._rules
-            for consumer in (rules.consumer, rules.pull)
-            if consumer is not None
-        }
+        graves = self.graves()
         return [
             queue
             for queue in self.broker.queues

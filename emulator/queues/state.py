@@ -15,6 +15,7 @@ from emulator.errors import StateError
 from emulator.queues.line import Line
 from emulator.queues.message import Message
 from emulator.queues.model import QueueRules
+from emulator.queues.setup import Setup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     # A delivery that ended without an ack: the message's number, and when it is due again.
     Ending: TypeAlias = tuple[int, Outcome, Instant]
 
-SNAPSHOT_VERSION: Final = 2
+SNAPSHOT_VERSION: Final = 3
 """2 has two more items in each queue: the messages that are leased, and the numbers of those that
-were."""
+were. 3 has two more lists: what was set up at run time, and the queues that were deleted."""
 
 _NO_LEASES: Final[Sequence[Record]] = ((), ())
 
@@ -36,6 +37,10 @@ class State:
 
     def __init__(self) -> None:
         self._queues: dict[str, Line] = {}
+        self._setups: dict[str, Setup] = {}
+        # The next numbers of queues that were deleted: what had one of theirs must not be taken
+        # for another's, should there be such a queue again.
+        self._deleted: dict[str, tuple[int, int]] = {}
 
     def apply(self, record: Record) -> None:
         """Make the change that a record describes; every change of state goes through here."""
@@ -49,7 +54,12 @@ class State:
 
     def snapshot(self) -> Record:
         """The whole state, without the settings; equal states give equal snapshots."""
-        return [SNAPSHOT_VERSION, [queue.dump() for queue in self._queues.values()]]
+        return [
+            SNAPSHOT_VERSION,
+            [queue.dump() for queue in self._queues.values()],
+            [[name, setup.dump()] for name, setup in self._setups.items()],
+            [[name, *numbers] for name, numbers in self._deleted.items()],
+        ]
 
     def restore(self, snapshot: Record) -> None:
         """Take over a snapshot's state, in a broker that has none yet; raises `StateError`."""
@@ -62,9 +72,16 @@ class State:
                 )
             for dumped in rest[0]:
                 self._open(dumped[0]).load(dumped if version > 1 else [*dumped, *_NO_LEASES])
+            if version > 2:
+                self._setups = {name: Setup.load(facts) for name, facts in rest[1]}
+                self._deleted = {name: (seq, number) for name, seq, number in rest[2]}
 
     def _open(self, name: str) -> Line:
-        return self._queues.get(name) or self._queues.setdefault(name, Line(QueueRules(name)))
+        queue = self._queues.get(name)
+        if queue is None:
+            queue = self._queues[name] = Line(QueueRules(name))
+            queue.next_seq, queue.next_number = self._deleted.pop(name, (1, 1))
+        return queue
 
     # Transitions.
 
@@ -198,6 +215,15 @@ class State:
     def _paused(self, name: str, at: Instant, held: bool | None) -> None:
         self._open(name).held = held
 
+    def _set_up(self, name: str, at: Instant, facts: Record) -> None:
+        self._open(name)
+        self._setups[name] = Setup.load(facts)
+
+    def _queue_deleted(self, name: str, at: Instant) -> None:
+        queue = self._queues.pop(name)
+        self._setups.pop(name, None)
+        self._deleted[name] = queue.next_seq, queue.next_number
+
 
 _TRANSITIONS: Final[Mapping[str, Callable[..., None]]] = {
     "send": State._sent,
@@ -212,6 +238,8 @@ _TRANSITIONS: Final[Mapping[str, Callable[..., None]]] = {
     "hasten": State._hastened,
     "purge": State._purged,
     "pause": State._paused,
+    "setup": State._set_up,
+    "delete": State._queue_deleted,
 }
 
 

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from emulator.server.desk import Desk
     from emulator.server.guard import Guard
 
-PARTS: Final = ("emulator.server.dashboard", "emulator.server.status")
+PARTS: Final = ("emulator.server.dashboard", "emulator.server.rest", "emulator.server.status")
 PREFIX: Final = "/cdn-cgi/emulator"
+_REST: Final = f"{PREFIX}/client/"
 TRIGGERS: Final = ("/cdn-cgi/handler/scheduled", "/cdn-cgi/mf/scheduled")
 _UNAVAILABLE: Final = (NotRunning, EmulatorClosed, StateError)
 
@@ -69,8 +70,7 @@ class Control:
         try:
             self._guard.check(scope["method"], headers, query, acts=acts)
         except Refused as error:
-            answer: Response = PlainTextResponse(f"{error}\n", error.status)
-            await answer(scope, receive, send)
+            await _refusal(scope["path"], error)(scope, receive, send)
             return
         if self._guard.brings_token(query) and scope["method"] == "GET":
             await self._remember(scope, receive, send)
@@ -100,6 +100,15 @@ def _pages(desk: Desk) -> Starlette:
 
 
 async def _refused(request: Request, error: Refused) -> Response:
+    return _refusal(request.url.path, error)
+
+
+def _refusal(path: str, error: Refused) -> Response:
+    """What the guard refuses, in the words of who asked."""
+    if path.startswith(_REST):
+        from emulator.server.rest.answers import ApiError, failure
+
+        return failure(ApiError(error.status, 10000, str(error)))
     return PlainTextResponse(f"{error}\n", error.status)
 
 

@@ -40,11 +40,19 @@ def _messages(row: Row) -> list[_Name]:
     return [(queue, str(id).rpartition("#")[0]) for id in ids]
 
 
+def _leased(row: Row) -> list[_Name]:
+    messages = row.data.get("messages")
+    ids = messages if isinstance(messages, list) else []
+    return [(row.subject, str(id).rpartition("#")[0]) for id in ids]
+
+
+_SETTLED: Final = ("ack", "retry", "dead_letter", "dropped", "lost")
 # What begins, what ends it, and how either names it.
 _PAIRS: Final[Sequence[tuple[str, tuple[str, ...], _NamedBy, _NamedBy]]] = (
     ("request", ("response",), _by_lane(), _by_lane()),
     ("service_call", ("service_done", "service_error"), _by_lane(), _by_lane()),
-    ("batch", ("ack", "retry", "dead_letter", "dropped", "lost"), _messages, _by_lane("id")),
+    ("batch", _SETTLED, _messages, _by_lane("id")),
+    ("lease", _SETTLED, _leased, _by_lane("id")),
     ("request_out", ("response_in",), _by_lane("url"), _by_lane("url")),
     (
         "step",

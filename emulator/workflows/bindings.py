@@ -277,7 +277,7 @@ def _new_instance(invocation: Invocation, options: Any, *, checked: bool = True)
     elif checked:
         id = grammar.check_id(id)
     data = to_v8({} if params is UNDEFINED else params)
-    return NewInstance(id, data, _retention(given.get("retention", UNDEFINED)))
+    return NewInstance(id, data, retention_of(given.get("retention", UNDEFINED)))
 
 
 def random_id(invocation: Invocation) -> str:
@@ -296,7 +296,8 @@ def _item_error(error: ItemError) -> dict[str, Any]:
     }
 
 
-def _retention(given: Any) -> Retention:
+def retention_of(given: Any) -> Retention:
+    """How long an instance is kept, by the option of `create` (B12)."""
     options = _mapping(given)
     return Retention(
         _kept(options.get("successRetention", UNDEFINED)),

@@ -220,9 +220,11 @@ class Workflows:
             if self.workers[name] is worker and cron in config.schedules:
                 yield name
 
-    def create_batch(self, workflow: str, items: Sequence[NewInstance]) -> list[str]:
+    def create_batch(
+        self, workflow: str, items: Sequence[NewInstance], trigger: str = "binding"
+    ) -> list[str]:
         """Create several instances; ids that exist are left out."""
-        made = self.engine.create_batch(workflow, items, self.kernel.now)
+        made = self.engine.create_batch(workflow, items, self.kernel.now, trigger=trigger)
         for id in made:
             self._created(workflow, id)
         return made

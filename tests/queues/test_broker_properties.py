@@ -695,6 +695,17 @@ class BrokerMachine(RuleBasedStateMachine):
             ended += counts.expired + counts.purged
             assert counts.entered == ended + held + len(self.broker.pending(name))
 
+    @invariant()
+    def knows_how_much_there_is(self) -> None:
+        for name in self.queues:
+            sizes = [len(message.body) for message in self.broker.pending(name)]
+            for flight in self.broker.in_flight(name):
+                sizes += [len(message.body) for message in flight.messages]
+            sizes += [len(leased.message.body) for leased in self.broker.leases(name)]
+            everything = self.broker.unacknowledged(name)
+            assert (everything.count, everything.bytes) == (len(sizes), sum(sizes))
+            assert (everything.oldest is None) == (not sizes)
+
 
 def test_broker_does_what_the_naive_model_does() -> None:
     run_state_machine_as_test(

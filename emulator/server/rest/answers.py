@@ -1,0 +1,56 @@
+"""Cloudflare's envelope: `{"success", "errors", "messages", "result", "result_info"}`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from starlette.responses import JSONResponse
+
+from emulator.clock import moment
+from emulator.trace.written import write_datetime
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ApiError(Exception):
+    """What the API refuses: the HTTP status, and Cloudflare's code and text."""
+
+    def __init__(self, status: int, code: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+
+
+class Page(NamedTuple):
+    """A part of a list, with what `result_info` says of it."""
+
+    items: Sequence[Any]
+    info: dict[str, Any]
+
+
+def success(result: Any) -> JSONResponse:
+    """Answer with a result, which may be a `Page`."""
+    shown: dict[str, Any] = {"success": True, "errors": [], "messages": []}
+    if isinstance(result, Page):
+        return JSONResponse({**shown, "result": list(result.items), "result_info": result.info})
+    return JSONResponse({**shown, "result": result})
+
+
+def failure(error: ApiError) -> JSONResponse:
+    """Answer with an error."""
+    return JSONResponse(
+        {
+            "success": False,
+            "errors": [{"code": error.code, "message": error.message}],
+            "messages": [],
+            "result": None,
+        },
+        error.status,
+    )
+
+
+def time(instant: int | None) -> str | None:
+    """An instant as the API writes it; None stays None."""
+    return None if instant is None else write_datetime(moment(instant))
