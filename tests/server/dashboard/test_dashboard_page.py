@@ -201,6 +201,17 @@ async def test_focus_and_what_is_typed_stay_while_the_page_changes(dashboard: Da
     assert await page.evaluate("document.activeElement.name") == "body"
 
 
+async def test_focus_stays_where_a_list_comes_to_be_above_it(dashboard: Dashboard) -> None:
+    page = await dashboard.open("faults")
+    await dashboard.sees("No fault is planned.")
+    await page.fill("[name=plan]", "send.")
+    dashboard.emulator.faults.add("send.jobs#1:fail")
+    await dashboard.emulator.fetch("/")
+    await dashboard.sees("send.jobs#1:fail", "request.GET./")
+    assert await page.evaluate("document.activeElement.name") == "plan"
+    assert await page.input_value("[name=plan]") == "send."
+
+
 async def test_stopped_page_stands_still_until_it_goes_on(dashboard: Dashboard) -> None:
     await dashboard.open("queues/failed")
     await dashboard.push("Show what happens as it happens")
