@@ -20,6 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 VIEWS = (
     *("queues", "queues/jobs", "queues/failed", "workflows", "workflows/onboarding"),
     *("workflows/onboarding/ada", "objects", "objects/ROOMS", "kv", "kv/pages", "d1", "d1/main"),
+    *("r2", "r2/files"),
     *("d1/main/users", "requests", "requests/background", "requests/logs", "findings", "clock"),
     *("faults", "trace"),
 )
@@ -51,6 +52,8 @@ async def fill(dashboard: Dashboard, text: str = "x") -> None:
     await emulator.durable_objects["ROOMS"].get("lobby").enter(short)
     with contextlib.suppress(Exception):  # not every text may be a key
         await emulator.env.PAGES.put(short, text, metadata={"m": short})
+    with contextlib.suppress(Exception):
+        emulator.r2["FILES"].put(short, text.encode("utf-8", "replace"))
     emulator.d1["DB"].execute("CREATE TABLE users (name TEXT)")
     emulator.d1["DB"].execute("INSERT INTO users VALUES (?)", text[:1000].replace("\x00", ""))
     await emulator.fetch("/later", params={"q": short})
