@@ -343,23 +343,21 @@ class Broker(State):
             self._commit(("purge", queue, now))
         return purged
 
-    def remove(self, queue: str, seqs: Sequence[int], now: Instant) -> list[Pending]:
-        """Delete some messages that wait or are delayed; those that are not there are left out."""
-        removed = self._stored(queue, seqs)
-        if removed:
-            self._commit(("remove", queue, now, [message.seq for message in removed]))
-        return removed
-
-    def hasten(self, queue: str, seqs: Sequence[int], now: Instant) -> list[Pending]:
-        """Make delayed messages available now; others are left out."""
-        hastened = [message for message in self._stored(queue, seqs) if message.due > now]
-        if hastened:
-            self._commit(("hasten", queue, now, [message.seq for message in hastened]))
-        return hastened
-
-    def _stored(self, queue: str, seqs: Sequence[int]) -> list[Pending]:
+    def discard(self, queue: str, seqs: Iterable[int], now: Instant) -> list[Pending]:
+        """Delete those of these messages that wait or are delayed."""
         wanted = dict.fromkeys(seqs)
-        return [message for message in self.pending(queue) if message.seq in wanted]
+        found = [message for message in self.pending(queue) if message.seq in wanted]
+        if found:
+            self._commit(("discard", queue, now, [message.seq for message in found]))
+        return found
+
+    def hasten(self, queue: str, seqs: Iterable[int], now: Instant) -> list[Pending]:
+        """Make those of these messages that are delayed available now."""
+        wanted = dict.fromkeys(seqs)
+        found = [m for m in self.pending(queue) if m.seq in wanted and m.due > now]
+        if found:
+            self._commit(("hasten", queue, now, [message.seq for message in found]))
+        return found
 
     def pause(self, queue: str, now: Instant) -> None:
         """Stop deliveries and leases (6.1).

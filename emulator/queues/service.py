@@ -227,37 +227,37 @@ class Queues:
 
     def purge(self, queue: str) -> None:
         """Delete all that waits or is delayed."""
-        purged = self.broker.purge(queue, self._kernel.now)
+        self._purged(queue, self.broker.purge(queue, self._kernel.now))
+
+    def discard(self, queue: str, seqs: Iterable[int]) -> list[int]:
+        """Delete those of these messages that wait or are delayed; return their numbers."""
+        discarded = self.broker.discard(queue, seqs, self._kernel.now)
+        self._purged(queue, discarded)
+        return [message.seq for message in discarded]
+
+    def _purged(self, queue: str, purged: Sequence[Pending]) -> None:
         self.purged.update(dict.fromkeys(message.id for message in purged))
         self._kernel.record("purge", f"queue {queue}", messages=len(purged))
         self._dispatch.arm(queue)
 
-    def remove(self, queue: str, seqs: Sequence[int]) -> list[Pending]:
-        """Delete some messages that wait or are delayed, by their numbers; returns them."""
-        removed = self.broker.remove(queue, seqs, self._kernel.now)
-        if removed:
-            self.purged.update(dict.fromkeys(message.id for message in removed))
-            self._kernel.record("purge", f"queue {queue}", messages=len(removed))
-            self._dispatch.arm(queue)
-        return removed
-
-    def hasten(self, queue: str, seqs: Sequence[int]) -> list[Pending]:
-        """Make delayed messages available now, by their numbers; returns them."""
+    def hasten(self, queue: str, seqs: Iterable[int]) -> list[int]:
+        """Make those of these messages that are delayed available now; return their numbers."""
         hastened = self.broker.hasten(queue, seqs, self._kernel.now)
         for message in hastened:
             self._kernel.record("hasten", f"queue {queue}", id=message.id)
         if hastened:
             self._dispatch.arm(queue)
-        return hastened
+        return [message.seq for message in hastened]
 
-    def send_back(self, queue: str, seqs: Sequence[int], to: str, *, by: str) -> list[Pending]:
-        """Move messages to another queue, where they begin anew; returns them."""
+    def send_back(self, queue: str, seqs: Iterable[int], to: str, *, by: str) -> list[int]:
+        """Move messages that wait or are delayed to another queue, where they begin anew."""
         self.broker.rules(to)  # raises `KeyError`
-        moved = self.remove(queue, seqs)
+        moved = self.broker.discard(queue, seqs, self._kernel.now)
         if moved:
+            self._purged(queue, moved)
             messages = [Outgoing(one.id, one.body, one.content_type) for one in moved]
             self.sending.enter(to, messages, by=by)
-        return moved
+        return [message.seq for message in moved]
 
     def settings(self, queue: str) -> dict[str, Any]:
         """The settings of a queue and its consumer, in seconds."""

@@ -197,17 +197,19 @@ class State:
         queue.expired += len(seqs)
         queue.forget(queue.ages.find(set(seqs)))
 
-    def _removed(self, name: str, at: Instant, seqs: list[int]) -> None:
+    def _discarded(self, name: str, at: Instant, seqs: list[int]) -> None:
         queue = self._open(name)
         queue.promote(at)
-        queue.purged += len(seqs)
-        queue.forget(queue.ages.find(set(seqs)))
+        wanted = dict.fromkeys(seqs)
+        messages = [message for message in queue.stored() if message.seq in wanted]
+        queue.purged += len(messages)
+        queue.forget(messages)
 
     def _hastened(self, name: str, at: Instant, seqs: list[int]) -> None:
         queue = self._open(name)
         queue.promote(at)
-        found = {message.seq: message for message in queue.ages.find(set(seqs))}
-        queue.hasten([found[seq] for seq in seqs], at)
+        wanted = dict.fromkeys(seqs)
+        queue.hasten([message for message in queue.stored() if message.seq in wanted], at)
 
     def _purged(self, name: str, at: Instant) -> None:
         self._open(name).clear()
@@ -234,12 +236,12 @@ _TRANSITIONS: Final[Mapping[str, Callable[..., None]]] = {
     "lease": State._leased,
     "release": State._released,
     "expire": State._expired,
-    "remove": State._removed,
-    "hasten": State._hastened,
     "purge": State._purged,
     "pause": State._paused,
     "setup": State._set_up,
     "delete": State._queue_deleted,
+    "discard": State._discarded,
+    "hasten": State._hastened,
 }
 
 

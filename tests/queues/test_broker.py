@@ -1028,18 +1028,18 @@ def test_purge_deletes_waiting_and_delayed_but_not_what_is_in_flight() -> None:
     assert broker.counts("q") == Counts(8, 4, 2, 0, 0, 0, 5)
 
 
-def test_some_messages_are_removed_by_number() -> None:
+def test_some_messages_are_discarded_by_number() -> None:
     """What a person deletes by hand counts as purged; what is in flight stays."""
     broker = make(max_batch_size=1, max_batch_timeout=0)
     send(broker, "abc", at(0))
     send(broker, "d", at(0), delay=60 * SECOND)
     take(broker, at(0))
     seqs = {message.id: message.seq for message in broker.pending("q")}
-    removed = broker.remove("q", [1, seqs["b"], seqs["d"], 99], at(1))
-    assert [message.id for message in removed] == ["b", "d"]
+    discarded = broker.discard("q", [1, seqs["b"], seqs["d"], 99], at(1))
+    assert [message.id for message in discarded] == ["b", "d"]
     assert [message.id for message in broker.pending("q")] == ["c"]
     assert broker.counts("q").purged == 2
-    assert broker.remove("q", [seqs["b"]], at(1)) == []
+    assert broker.discard("q", [seqs["b"]], at(1)) == []
 
 
 def test_delayed_message_is_hastened() -> None:

@@ -601,13 +601,13 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule(queue=queue_names, data=st.data())
     def pick(self, queue: str, data: st.DataObject) -> None:
-        """Some of the stored messages are removed, or made available, by hand."""
+        """Some of the stored messages are discarded, or made available, by hand."""
         stored = self.queues[queue].stored()
         picked = [message for message in stored if data.draw(st.booleans())]
         positions = [stored.index(message) for message in picked]
         seqs = [self.broker.pending(queue)[position].seq for position in positions]
         if data.draw(st.booleans()):
-            self.broker.remove(queue, seqs, self.now)
+            self.broker.discard(queue, seqs, self.now)
             for message in picked:
                 message.place = "purged"
             return

@@ -5,10 +5,10 @@ A namespace is named by its id. What is written goes through a binding, as a Wor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator.server.dashboard.endpoints import acts, reads
-from emulator.server.dashboard.shown import BRIEF, shortened, text_of, time_text, value_text
+from emulator.server.dashboard.shown import BRIEF, octets_text, text_of, time_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from emulator.server.dashboard.endpoints import Answer, Asked
     from emulator.server.desk import Desk
 
-_SECOND = 1_000_000
+_SECOND: Final = 1_000_000
+_PREVIEW: Final = 2_000  # bytes of a value
+_SHOWN: Final = 200_000
 
 
 def routes(desk: Desk) -> Sequence[BaseRoute]:
@@ -83,20 +85,10 @@ def _row(name: str, entry: Entry, masker: Masker) -> Answer:
     return {
         "name": name,
         "size": len(entry.value),
-        "value": _shown(entry.value[:2_000], masker, most=BRIEF),
+        "value": octets_text(entry.value[:_PREVIEW], masker, size=len(entry.value), most=BRIEF),
         "metadata": None if entry.metadata is None else text_of(entry.metadata, masker, most=2_000),
         "expires": time_text(None if entry.expiration is None else entry.expiration * _SECOND),
     }
-
-
-def _shown(value: bytes, masker: Masker, *, most: int = 1_000_000) -> str:
-    """Return a value as the text it is, or the beginning of its bytes."""
-    try:
-        return shortened(masker(value.decode("utf-8")), most)
-    except UnicodeDecodeError:
-        if len(value) == 2_000:  # cut off, perhaps in the middle of a letter
-            return shortened(masker(value.decode("utf-8", "replace")), most)
-        return value_text(value, masker)
 
 
 def _value(desk: Desk, asked: Asked) -> Answer:
@@ -104,7 +96,8 @@ def _value(desk: Desk, asked: Asked) -> Answer:
     entry = namespace.get(asked.text("key"), desk.platform.kernel.now)
     if entry is None:
         raise KeyError("there is no such key any more")
-    return {"value": _shown(entry.value, masker, most=200_000)}
+    size = len(entry.value)
+    return {"value": octets_text(entry.value[:_SHOWN], masker, size=size, most=_SHOWN)}
 
 
 async def _put(desk: Desk, asked: Asked) -> Answer:

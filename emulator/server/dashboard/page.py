@@ -30,7 +30,16 @@ _FOLDER: Final = Path(__file__).parent / "static"
 _TRACE: Final = Path(emulator.trace.__file__).parent
 _SCRIPTS: Final = (
     *("parts.js", "patch.js", "app.js"),
-    *("queues.js", "workflows.js", "objects.js", "kv.js", "d1.js", "activity.js", "findings.js"),
+    *(
+        "queues.js",
+        "workflows.js",
+        "objects.js",
+        "kv.js",
+        "d1.js",
+        "r2.js",
+        "activity.js",
+        "findings.js",
+    ),
     *("clock.js", "faults.js", "trace.js"),
     "start.js",
 )

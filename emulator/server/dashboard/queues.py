@@ -187,7 +187,7 @@ async def _hasten(desk: Desk, asked: Asked) -> Answer:
 async def _delete(desk: Desk, asked: Asked) -> Answer:
     name, seq = asked.text("queue"), asked.number("seq")
     queues = desk.platform.queues
-    return _counted(await desk.act("delete", lambda: queues.remove(name, [seq])), seq)
+    return _counted(await desk.act("delete", lambda: queues.discard(name, [seq])), seq)
 
 
 async def _send_back(desk: Desk, asked: Asked) -> Answer:
@@ -202,7 +202,7 @@ async def _send_back(desk: Desk, asked: Asked) -> Answer:
     return _counted(moved, seq)
 
 
-def _counted(done: Sequence[Pending], seq: int) -> Answer:
+def _counted(done: Sequence[int], seq: int) -> Answer:
     if seq and not done:
         raise KeyError(f"message {seq} does not wait there any more")
     return {"count": len(done)}

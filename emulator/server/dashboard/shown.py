@@ -38,6 +38,18 @@ def shortened(text: str, most: int = BRIEF) -> str:
     return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
 
 
+def octets_text(data: bytes, masker: Masker, *, size: int, most: int = LONG) -> str:
+    """Return the first bytes of `size` as the text they are, else as JSON."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if len(data) == size or error.start < len(data) - 3:
+            return value_text(data, masker)
+        text = data[: error.start].decode("utf-8")  # cut off in the middle of a character
+    text = shortened(masker(text), most)
+    return text if len(data) == size else f"{text}… ({size:,} bytes)"
+
+
 def time_text(at: int | None) -> str | None:
     """Return an instant (microseconds since the epoch) in ISO 8601."""
     return None if at is None else write_time(at)

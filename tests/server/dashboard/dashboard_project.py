@@ -18,6 +18,7 @@ CONFIG = """
   "durable_objects": {"bindings": [{"name": "ROOMS", "class_name": "Room"}]},
   "migrations": [{"tag": "v1", "new_sqlite_classes": ["Room"]}],
   "kv_namespaces": [{"binding": "PAGES", "id": "pages"}],
+  "r2_buckets": [{"binding": "FILES", "bucket_name": "files"}],
   "d1_databases": [{"binding": "DB", "database_name": "main", "database_id": "main"}],
   "triggers": {"crons": ["0 3 * * *"]},
 }

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.asyncio
 PREFIX = "/cdn-cgi/emulator"
 FOLDER = f"{PREFIX}/dashboard"
 READS = (
-    *("overview", "clock", "queues", "workflows", "objects", "kv", "d1", "requests"),
+    *("overview", "clock", "queues", "workflows", "objects", "kv", "d1", "r2", "requests"),
     *("background", "logs", "findings", "faults", "trace", "trace/page"),
 )
 

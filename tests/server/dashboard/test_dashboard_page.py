@@ -20,6 +20,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 VIEWS = (
     *("queues", "queues/jobs", "queues/failed", "workflows", "workflows/onboarding"),
     *("workflows/onboarding/ada", "objects", "objects/ROOMS", "kv", "kv/pages", "d1", "d1/main"),
+    *("r2", "r2/files"),
     *("d1/main/users", "requests", "requests/background", "requests/logs", "findings", "clock"),
     *("faults", "trace"),
 )
@@ -51,6 +52,8 @@ async def fill(dashboard: Dashboard, text: str = "x") -> None:
     await emulator.durable_objects["ROOMS"].get("lobby").enter(short)
     with contextlib.suppress(Exception):  # not every text may be a key
         await emulator.env.PAGES.put(short, text, metadata={"m": short})
+    with contextlib.suppress(Exception):
+        emulator.r2["FILES"].put(short, text.encode("utf-8", "replace"))
     emulator.d1["DB"].execute("CREATE TABLE users (name TEXT)")
     emulator.d1["DB"].execute("INSERT INTO users VALUES (?)", text[:1000].replace("\x00", ""))
     await emulator.fetch("/later", params={"q": short})
@@ -199,6 +202,17 @@ async def test_focus_and_what_is_typed_stay_while_the_page_changes(dashboard: Da
     await dashboard.sees('"b"')
     assert await page.input_value("[name=body]") == '{"half": '
     assert await page.evaluate("document.activeElement.name") == "body"
+
+
+async def test_focus_stays_where_a_list_comes_to_be_above_it(dashboard: Dashboard) -> None:
+    page = await dashboard.open("faults")
+    await dashboard.sees("No fault is planned.")
+    await page.fill("[name=plan]", "send.")
+    dashboard.emulator.faults.add("send.jobs#1:fail")
+    await dashboard.emulator.fetch("/")
+    await dashboard.sees("send.jobs#1:fail", "request.GET./")
+    assert await page.evaluate("document.activeElement.name") == "plan"
+    assert await page.input_value("[name=plan]") == "send."
 
 
 async def test_stopped_page_stands_still_until_it_goes_on(dashboard: Dashboard) -> None:

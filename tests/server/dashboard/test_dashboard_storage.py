@@ -119,6 +119,27 @@ async def test_large_value_is_shown_where_it_is_asked_for(dashboard: Dashboard) 
     await dashboard.sees("üend")
 
 
+async def test_objects_of_a_bucket_are_listed_read_and_deleted(dashboard: Dashboard) -> None:
+    files = dashboard.emulator.r2["FILES"]
+    for number in range(120):
+        files.put(f"img/{number:03}", b"\xff\xd8")
+    files.put("about.txt", "all about us", custom_metadata={"by": "ada"})
+    await dashboard.open("r2")
+    await dashboard.sees("files", "121")
+    await dashboard.page.get_by_role("link", name="files").click()
+    await dashboard.sees("about.txt", '"by": "ada"', "100 of 121 objects")
+    await dashboard.page.get_by_role("link", name="Next").click()
+    await dashboard.sees("img/119", "21 of 121 objects")
+    await dashboard.page.fill("[name=prefix]", "about")
+    await dashboard.page.press("[name=prefix]", "Enter")
+    await dashboard.misses("img/")
+    await dashboard.page.locator("td.body summary").click()
+    await dashboard.sees("all about us")
+    await dashboard.push("Delete about.txt", sure="Delete")
+    await dashboard.sees("about.txt is deleted.", "No objects.")
+    assert files.get("about.txt") is None
+
+
 async def test_tables_and_rows_are_shown(dashboard: Dashboard) -> None:
     database = dashboard.emulator.d1["DB"]
     database.execute("CREATE TABLE users (name TEXT, age INTEGER)")

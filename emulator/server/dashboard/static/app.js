@@ -157,7 +157,7 @@ function draw() {
   const fresh = el("div", { id: "page" }, top(), el("div", { className: "columns" },
     menu(at), main(at, of)));
   const page = document.getElementById("page");
-  if (page) patch(page, fresh);
+  if (page) patchPage(page, fresh);
   else document.body.append(fresh);
   tick();
 }

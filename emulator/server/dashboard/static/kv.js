@@ -25,16 +25,7 @@ function oneNamespace(space, at) {
       field("Expires in seconds", input("ttl", { type: "number", min: 60 })),
     ], (given) => perform("/kv/put", { id, ...given, ttl: given.ttl ?? 0 },
       `${given.key} is written.`))) : null,
-    el("div", { className: "filters", role: "search" },
-      field("Keys begin with", input("prefix", { type: "search",
-        value: at.query.get("prefix") || "", onchange: (event) => goTo(here(at, {
-          prefix: event.target.value || undefined, after: undefined })) }))),
-    el("nav", { className: "pager", "aria-label": "Pages" },
-      at.query.get("after") ? el("a", { href: here(at, { after: undefined }) }, "First")
-        : el("span", { className: "off" }, "First"),
-      el("span", {}, `${plain(space.keys.length)} of ${count(space.total, "key")}`),
-      space.more ? el("a", { href: here(at, { after: last }) }, "Next")
-        : el("span", { className: "off" }, "Next")),
+    byPrefix(at), keyset(at, space.keys.length, space.total, "key", space.more ? last : null),
     table("Keys", ["Key", "Bytes", "Expires", "Metadata", "Value", "Actions"],
       space.keys.map((each) => keyRow(space, each)), "No keys."),
   ];
@@ -51,4 +42,19 @@ function keyRow(space, each) {
         await perform("/kv/delete", which, `${each.name} is deleted.`);
       }
     }, { name: `Delete ${each.name}` }) : null));
+}
+
+const byPrefix = (at) => el("div", { className: "filters", role: "search" },
+  field("Keys begin with", input("prefix", { type: "search",
+    value: at.query.get("prefix") || "", onchange: (event) => goTo(here(at, {
+      prefix: event.target.value || undefined, after: undefined })) })));
+
+// A part of a list that goes on behind a key.
+function keyset(at, shown, total, what, last) {
+  const off = (label) => el("span", { className: "off" }, label);
+  return el("nav", { className: "pager", "aria-label": "Pages" },
+    at.query.get("after") ? el("a", { href: here(at, { after: undefined }) }, "First")
+      : off("First"),
+    el("span", {}, `${plain(shown)} of ${count(total, what)}`),
+    last === null ? off("Next") : el("a", { href: here(at, { after: last }) }, "Next"));
 }

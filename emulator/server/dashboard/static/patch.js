@@ -4,6 +4,15 @@
 // Children belong together by `data-key`, else by tag in order. A field keeps its value, and a
 // `details` stays open.
 
+function patchPage(page, fresh) {
+  const active = document.activeElement;
+  patch(page, fresh);
+  // What is moved loses its focus.
+  if (active !== document.activeElement && active?.isConnected) {
+    active.focus({ preventScroll: true });
+  }
+}
+
 const HANDLERS = ["onclick", "onsubmit", "oninput", "onchange", "ontoggle", "onkeydown"];
 const KEPT = ["open", "value", "checked"];
 
@@ -34,7 +43,11 @@ function patchChildren(node, fresh) {
     const same = key ? keyed.get(key) : at;
     const fits = same && same.nodeName === wanted.nodeName && same.dataset?.key === key;
     if (!fits) {
-      node.insertBefore(wanted, at);
+      const next = at?.nextSibling;
+      if (at && !key && !at.dataset?.key) {
+        at.replaceWith(wanted);
+        at = next;
+      } else node.insertBefore(wanted, at);
       continue;
     }
     if (same === at) at = at.nextSibling;
