@@ -19,6 +19,7 @@ from emulator.errors import WorkerLoadError
 from emulator.foreign import is_foreign
 from emulator.importer import Bundle, ModuleSpace, finder
 from emulator.invocation import Invocation
+from emulator.kept_memory import Memory
 from emulator.location import Location, raised_at, waiting_at
 from emulator.runtime.context import ExecutionContext
 from emulator.runtime.modules import hidden_from
@@ -54,6 +55,9 @@ class Worker:
         self.exporter: Callable[[Script], HostObject] | None = None
         # The names of all Workers, for what is said of one that is missing.
         self.beside: tuple[str, ...] = (config.name,)
+        # Names of what its memory kept though an isolate was lost, as an object's does.
+        self.kept: dict[str, None] = {}
+        self._was_loaded = False
         # Replaced ones whose invocations have not all ended.
         self._retired: list[Isolate] = []
 
@@ -124,7 +128,18 @@ class Worker:
     def _load(self, bundle: Bundle) -> Isolate:
         isolate = Isolate(self, bundle)
         isolate.load()
+        main = self.config.main
+        if not isinstance(main, Path):
+            self._compare_memory(main, bundle)
         return isolate
+
+    def _compare_memory(self, main: ModuleType | type[Any], bundle: Bundle) -> None:
+        """Note what an object's module still holds, where an isolate of it was lost."""
+        if bundle.memory is None:
+            bundle.memory = Memory(main)
+        if self._was_loaded:
+            self.kept.update(dict.fromkeys(bundle.memory.changed()))
+        self._was_loaded = True
 
     def _retire(self) -> None:
         isolate, self._isolate = self._isolate, None

@@ -93,6 +93,7 @@ _LAYERS = (
         "surroundings",
         "wallclock",
         "importer",
+        "kept_memory",
         "capture",
         "collector",
         "entrypoints",

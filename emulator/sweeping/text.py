@@ -52,7 +52,7 @@ def summary(report: SweepReport) -> str:
         return _why_empty(report)
     if report.failures and report.failures[0].is_from_the_start:
         return "no fault was tried: without any the scenario must pass, and do the same each time"
-    return "\n".join(("; ".join(_bound(report)), *_not_tried(report)))
+    return "\n".join(("; ".join(_bound(report)), *_not_tried(report), *_kept(report)))
 
 
 def _why_empty(report: SweepReport) -> str:
@@ -110,6 +110,15 @@ def _not_tried(report: SweepReport) -> Iterator[str]:
         total = sum(number for _, number in classes)
         names = ", ".join(f"{number:,} {name}" for name, number in classes)
         yield f"not tried: {names} {'fault' if total == 1 else 'faults'}"
+
+
+def _kept(report: SweepReport) -> Iterator[str]:
+    # What failed has something else to say, and what is kept may be the record of the scenario.
+    if report.kept_memory and not report.failures:
+        yield (
+            "no crash cleared the Worker's memory, as it is given as an object: "
+            f"{listed(report.kept_memory)} survived; give the path of its file"
+        )
 
 
 def _left_out(report: SweepReport) -> Iterator[str]:

@@ -241,6 +241,7 @@ def test_json_has_a_schema():
         "unmatched": [],
         "gone": [],
         "in_process_only": "",
+        "kept_memory": [],
         "never": [],
         "replayed": 1,
         "groups": [
