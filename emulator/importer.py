@@ -12,11 +12,13 @@ after a deployment. A crash or an eviction runs them again; only a reload sees a
 
 from __future__ import annotations
 
+import importlib
 import linecache
 import os
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import FileFinder, ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from emulator.runtime import modules
@@ -123,6 +125,21 @@ class ModuleSpace:
             self._names[name] = None
         return spec
 
+    def import_main(self, path: Path) -> ModuleType:
+        """Import the Worker's main file.
+
+        One that is called like a module of the standard library is loaded beside that, which the
+        rest of the process goes on to use.
+        """
+        if not _is_taken(path.stem):
+            return importlib.import_module(path.stem)
+        loader = _SourceLoader(path.stem, str(path), self._bundle)
+        spec = spec_from_file_location(path.stem, path, loader=loader)
+        assert spec is not None
+        module = module_from_spec(spec)
+        loader.exec_module(module)
+        return module
+
     def _set_aside(self, name: str) -> None:
         loaded = sys.modules
         names = [name]
@@ -138,11 +155,12 @@ def _top_level_names(root: Path, entries: dict[str, Kind]) -> dict[str, Kind]:
         names.setdefault(root.name, "root")
     # The standard library is loaded before any user code in production too, and the emulator
     # itself runs in this process.
-    return {
-        name: kind
-        for name, kind in names.items()
-        if name not in sys.stdlib_module_names and name != "emulator"
-    }
+    return {name: kind for name, kind in names.items() if not _is_taken(name)}
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a module of the Worker's cannot have this name in `sys.modules`."""
+    return name in sys.stdlib_module_names or name == "emulator"
 
 
 def _entries(root: Path) -> dict[str, Kind]:

@@ -7,7 +7,6 @@ invocations. The next event makes a new one, by running the code again.
 
 from __future__ import annotations
 
-import importlib
 from contextvars import Context
 from functools import cached_property
 from pathlib import Path
@@ -207,7 +206,7 @@ class Isolate:
 
     def _import(self) -> ModuleType | type[Any]:
         main = self.worker.config.main
-        return importlib.import_module(main.stem) if isinstance(main, Path) else main
+        return self.space.import_main(main) if isinstance(main, Path) else main
 
     def _explain(self, error: BaseException) -> WorkerLoadError:
         main = self.worker.config.main
