@@ -94,6 +94,7 @@ _LAYERS = (
         "wallclock",
         "importer",
         "kept_memory",
+        "passed_none",
         "capture",
         "collector",
         "entrypoints",
