@@ -22,13 +22,14 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+from emulator import passed_none
 from emulator.asset_config import AssetsOnly
 from emulator.location import Location, is_users
 from emulator.runtime.sdk.entrypoints import DurableObject, WorkerEntrypoint, WorkflowEntrypoint
 from emulator.values import JsException
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 _BASES = (WorkerEntrypoint, DurableObject, WorkflowEntrypoint)
 _RELAXED = frozenset({"fetch", "test", "alarm"})
@@ -109,17 +110,20 @@ class Script:
 
     def explain(self, event: str, error: BaseException) -> None:
         """Add to an error what a newcomer needs to know about the arguments of `event`."""
-        if (
-            isinstance(error, AttributeError)
-            and error.obj is None
-            and self.default is not None
-            and is_handler(self.default, self._method(event))
-            and _positional(getattr(self.default, self._method(event))) > 2
-        ):
-            error.add_note(
-                f"Production calls a class's `{event}` with None for `env` and `ctx`: use "
-                "`self.env` and `self.ctx` (python-api.md 0.4)."
-            )
+        method = self._method(event)
+        if self.default is not None and is_handler(self.default, method):
+            passed_none.explain(error, getattr(self.default, method))
+
+    def nones(self) -> Iterator[tuple[str, str, str, Location]]:
+        """Yield where handlers ask for attributes of what production passes as None.
+
+        That is the event, the parameter, its counterpart on `self`, and the line.
+        """
+        for event in _EVENTS if self.default is not None else ():
+            if self.handles(event):
+                handler = getattr(self.default, self._method(event))
+                for name, own, location in passed_none.used(handler):
+                    yield event, name, own, location
 
     def defined_at(self, event: str) -> Location | None:
         """The line on which the handler of `event` begins."""
@@ -264,8 +268,10 @@ async def _call_strictly(event: str, method: Callable[..., Any], argument: Any) 
     try:
         result = method(argument, None, None)
         return await result if inspect.isawaitable(result) else result
-    except TypeError as error:
-        if event in _SIGNATURES and not _takes_three(method):
+    except (TypeError, AttributeError) as error:
+        passed_none.explain(error, method)
+        wrong = isinstance(error, TypeError) and event in _SIGNATURES and not _takes_three(method)
+        if wrong:
             error.add_note(
                 f"Production calls `{event}` with three arguments, the last two None: write "
                 f"`{_SIGNATURES[event]}` and use `self.env` and `self.ctx`."

@@ -49,6 +49,17 @@ def handler_flaws(worker: Worker) -> Iterator[Flaw]:
         yield Flaw("wrong_arity", misfit.message, misfit.location)
 
 
+def none_flaws(worker: Worker) -> Iterator[Flaw]:
+    """Yield where handlers use an `env` or `ctx` that is None; raises `WorkerLoadError`."""
+    for event, name, own, location in worker.script.nones():
+        yield Flaw(
+            "handler_exception",
+            f"`{event}` uses its parameter `{name}`, which production passes as None: use "
+            f"`self.{own}`",
+            location,
+        )
+
+
 def cron_flaws(worker: Worker) -> Iterator[Flaw]:
     """Yield what is wrong with the cron triggers; raises `WorkerLoadError`."""
     script, crons = worker.script, worker.config.crons

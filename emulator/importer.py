@@ -12,11 +12,13 @@ after a deployment. A crash or an eviction runs them again; only a reload sees a
 
 from __future__ import annotations
 
+import importlib
 import linecache
 import os
 import sys
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import FileFinder, ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from emulator.runtime import modules
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
     from types import CodeType, ModuleType
+
+    from emulator.kept_memory import Memory
 
 Kind = Literal["module", "folder", "root"]
 
@@ -41,6 +45,8 @@ class Bundle:
         self.names = _top_level_names(root, self._entries) if root is not None else {}
         self._code: dict[str, tuple[bytes, CodeType]] = {}
         self._finders: dict[str, FileFinder] = {}
+        # Of code that is given as an object, what it was when it was first loaded.
+        self.memory: Memory | None = None
 
     def find(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         """Find a module of the Worker's own; raises what production raises for `src.entry`."""
@@ -119,6 +125,21 @@ class ModuleSpace:
             self._names[name] = None
         return spec
 
+    def import_main(self, path: Path) -> ModuleType:
+        """Import the Worker's main file.
+
+        One that is called like a module of the standard library is loaded beside that, which the
+        rest of the process goes on to use.
+        """
+        if not _is_taken(path.stem):
+            return importlib.import_module(path.stem)
+        loader = _SourceLoader(path.stem, str(path), self._bundle)
+        spec = spec_from_file_location(path.stem, path, loader=loader)
+        assert spec is not None
+        module = module_from_spec(spec)
+        loader.exec_module(module)
+        return module
+
     def _set_aside(self, name: str) -> None:
         loaded = sys.modules
         names = [name]
@@ -134,11 +155,12 @@ def _top_level_names(root: Path, entries: dict[str, Kind]) -> dict[str, Kind]:
         names.setdefault(root.name, "root")
     # The standard library is loaded before any user code in production too, and the emulator
     # itself runs in this process.
-    return {
-        name: kind
-        for name, kind in names.items()
-        if name not in sys.stdlib_module_names and name != "emulator"
-    }
+    return {name: kind for name, kind in names.items() if not _is_taken(name)}
+
+
+def _is_taken(name: str) -> bool:
+    """Whether a module of the Worker's cannot have this name in `sys.modules`."""
+    return name in sys.stdlib_module_names or name == "emulator"
 
 
 def _entries(root: Path) -> dict[str, Kind]:

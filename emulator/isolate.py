@@ -7,7 +7,6 @@ invocations. The next event makes a new one, by running the code again.
 
 from __future__ import annotations
 
-import importlib
 from contextvars import Context
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +18,7 @@ from emulator.errors import WorkerLoadError
 from emulator.foreign import is_foreign
 from emulator.importer import Bundle, ModuleSpace, finder
 from emulator.invocation import Invocation
+from emulator.kept_memory import Memory
 from emulator.location import Location, raised_at, waiting_at
 from emulator.runtime.context import ExecutionContext
 from emulator.runtime.modules import hidden_from
@@ -54,6 +54,9 @@ class Worker:
         self.exporter: Callable[[Script], HostObject] | None = None
         # The names of all Workers, for what is said of one that is missing.
         self.beside: tuple[str, ...] = (config.name,)
+        # Names of what its memory kept though an isolate was lost, as an object's does.
+        self.kept: dict[str, None] = {}
+        self._was_loaded = False
         # Replaced ones whose invocations have not all ended.
         self._retired: list[Isolate] = []
 
@@ -124,7 +127,18 @@ class Worker:
     def _load(self, bundle: Bundle) -> Isolate:
         isolate = Isolate(self, bundle)
         isolate.load()
+        main = self.config.main
+        if not isinstance(main, Path):
+            self._compare_memory(main, bundle)
         return isolate
+
+    def _compare_memory(self, main: ModuleType | type[Any], bundle: Bundle) -> None:
+        """Note what an object's module still holds, where an isolate of it was lost."""
+        if bundle.memory is None:
+            bundle.memory = Memory(main)
+        if self._was_loaded:
+            self.kept.update(dict.fromkeys(bundle.memory.changed()))
+        self._was_loaded = True
 
     def _retire(self) -> None:
         isolate, self._isolate = self._isolate, None
@@ -192,7 +206,7 @@ class Isolate:
 
     def _import(self) -> ModuleType | type[Any]:
         main = self.worker.config.main
-        return importlib.import_module(main.stem) if isinstance(main, Path) else main
+        return self.space.import_main(main) if isinstance(main, Path) else main
 
     def _explain(self, error: BaseException) -> WorkerLoadError:
         main = self.worker.config.main

@@ -98,7 +98,7 @@ def _plugins(config: Any) -> dict[str, str]:
     """Return the plugins that are not pytest's own or ours, by the name of their module."""
     manager = config.pluginmanager
     wheels = {id(plugin): wheel for plugin, wheel in manager.list_plugin_distinfo()}
-    found = {}
+    found: dict[str, str] = {}
     for name, plugin in manager.list_name_plugin():
         is_module = isinstance(plugin, ModuleType)
         module = plugin.__name__ if is_module else type(plugin).__module__

@@ -93,6 +93,8 @@ _LAYERS = (
         "surroundings",
         "wallclock",
         "importer",
+        "kept_memory",
+        "passed_none",
         "capture",
         "collector",
         "entrypoints",

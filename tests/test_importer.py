@@ -247,6 +247,44 @@ async def test_a_module_of_the_standard_library_is_not_shadowed(tmp_path: Path) 
         assert await answer(emulator) == "True"
 
 
+@pytest.mark.parametrize("name", ["queue", "imp", "emulator"])
+async def test_a_main_file_called_like_a_module_that_is_there_is_the_main_file(
+    tmp_path: Path, name: str
+) -> None:
+    """The standard library goes on to use its own."""
+    here = sys.modules.get(name)
+    config = handler(
+        tmp_path,
+        """
+        import queue
+        import helper
+        seen = vars(Default).get("seen", 0) + 1
+        Default.seen = seen
+        return Response(f"{hasattr(queue, 'Queue')} {helper.NAME} {seen} {Default.__module__}")
+        """,
+        files={"helper.py": "NAME = 'file'"},
+    )
+    (tmp_path / "src" / "entry.py").rename(tmp_path / "src" / f"{name}.py")
+    config["main"] = str(tmp_path / "src" / f"{name}.py")
+    with Emulator(config) as emulator:
+        assert await answer(emulator) == f"True file 1 {name}"
+        assert await answer(emulator) == f"True file 2 {name}"
+        await emulator.crash()
+        assert await answer(emulator) == f"True file 1 {name}"
+    assert sys.modules.get(name) is here
+
+
+async def test_an_edit_of_such_a_main_file_is_seen_by_a_reload(tmp_path: Path) -> None:
+    handler(tmp_path, "return Response('before')")
+    main = (tmp_path / "src" / "entry.py").rename(tmp_path / "src" / "queue.py")
+    with Emulator({"main": str(main)}) as emulator:
+        main.write_text(main.read_text().replace("before", "after"))
+        await emulator.evict()
+        assert await answer(emulator) == "before"
+        await emulator.reload()
+        assert await answer(emulator) == "after"
+
+
 async def test_a_replaced_entry_of_sys_modules_is_kept_for_this_isolate(tmp_path: Path) -> None:
     config = handler(
         tmp_path,

@@ -18,6 +18,7 @@ from emulator.flaws import (
     binding_flaws,
     cron_flaws,
     handler_flaws,
+    none_flaws,
     object_flaws,
     option_flaws,
     workflow_flaws,
@@ -127,6 +128,7 @@ def _look_at(verdict: Verdict, worker: Worker, stand_ins: Collection[str]) -> No
         else:
             verdict.handlers[worker.name] = worker.script.handlers
             verdict.problems += _told(worker, found)
+            verdict.warnings += _told(worker, none_flaws(worker))
     absent = (flaw for name, flaw in binding_flaws(worker) if name not in stand_ins)
     verdict.problems += _told(worker, absent)
     verdict.warnings += _told(worker, option_flaws(worker))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from emulator.errors import PlanError
 from emulator.faults.grammar import SCHEDULE, SitePattern
-from emulator.faults.plan import Fault, parse_site, read_plan
+from emulator.faults.plan import Fault, parse_plan, parse_site, read_plan
 from emulator.faults.sites import CLASSES, Action, FaultClass, actions_at, class_of
 
 if TYPE_CHECKING:
@@ -119,7 +119,12 @@ class Faults:
         Raises `PlanError` for a text that cannot be read, for a fault that can never fire and for
         what is no fault, and then plans none of them.
         """
-        self._take(read_plan(faults))
+        read = read_plan(faults)
+        for text in faults:
+            if isinstance(text, str) and not parse_plan(text):
+                advice = "a fault is a text such as batch.emails#1:lose_ack"
+                raise PlanError(f"add({text!r}) plans nothing; {advice}")
+        self._take(read)
 
     def _take(self, read: tuple[Fault, ...]) -> None:
         seeds = [f.argument for f in (*self.plan, *read) if f.site == SCHEDULE]

@@ -274,13 +274,15 @@ class _Env(HostObject):
         if name in host.env:
             return host.env[name]
         error = AttributeError(name)
-        note = host.missing_binding(name)
-        if note:
-            error.add_note(note)
+        error.add_note(host.missing_binding(name) or self._there_are())
         raise error
 
     def js_keys(self) -> list[str]:
         return list({**current().env, **PATCHES.get()})
+
+    def _there_are(self) -> str:
+        names = ", ".join(self.js_keys()) or "none"
+        return f"env has no such binding, variable or secret; there are: {names}"
 
 
 def raw_env() -> Any:

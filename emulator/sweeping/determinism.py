@@ -33,6 +33,18 @@ _NUMBER: Final = re.compile(r"\d+")
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\b1\d{9}(\.\d+|\d{3}|\d{6}|\d{9})?\b")
 
 
+# What a path or a query is made of; a word of one.
+_NAME: Final = re.compile(r"[^\s\"'<>?&=,;]+")
+_WORD: Final = re.compile(r"[\w.-]+")
+_TEMPORARY: Final = re.compile(
+    r"/te?mp/|/var/folders/|\\Temp\\|pytest-of-|\btmp[a-z0-9_]{8}\b", re.IGNORECASE
+)
+_LONG: Final = 16
+_DIGIT: Final = re.compile(r"\d")
+_LETTER: Final = re.compile(r"[a-zA-Z]")
+_FRACTION: Final = re.compile(r"\d\.\d{6,}")
+
+
 class Circumstances(NamedTuple):
     """Where two runs were made: what it says of them, their names, and the likely cause."""
 
@@ -218,6 +230,19 @@ def _likely(first: Account, second: Account, index: int | None) -> str:
             "objects, which hash by their addresses. Sort by something that is the same in each "
             "run, or keep them in a list."
         )
+    one, other = _data(first, second, index)
+    if all(map(_TEMPORARY.search, _parts(_NAME, one, other))):
+        return (
+            "Likely cause: the name of a temporary folder or file (tmp_path, tempfile), which is "
+            "another one in each run. Pass on a name that is fixed: what stands below the folder, "
+            "or the content."
+        )
+    if _are_random(*_parts(_WORD, one, other)):
+        return (
+            "Likely cause: a random value, or a hash of one (uuid4(), secrets, os.urandom(), "
+            "random), from the test, a fixture or a library. Give a fixed value, or a seed, in the "
+            "scenario; in Worker code `random`, `uuid` and `secrets` are seeded already."
+        )
     differing = _numbers(first.lines[index], second.lines[index])
     if differing and all(_TIME.search(line) for line in _data(first, second, index)):
         return (
@@ -240,6 +265,30 @@ def _numbers(one: str, other: str) -> Sequence[tuple[int, int]]:
         return ()
     pairs = zip(map(int, _NUMBER.findall(one)), map(int, _NUMBER.findall(other)), strict=True)
     return [pair for pair in pairs if pair[0] != pair[1]]
+
+
+def _parts(pattern: re.Pattern[str], one: str, other: str) -> tuple[str, str]:
+    """Return what such a pattern finds in two texts where they first differ."""
+    pairs = enumerate(zip(one, other, strict=False))
+    at = next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return _part(pattern, one, at), _part(pattern, other, at)
+
+
+def _part(pattern: re.Pattern[str], text: str, at: int) -> str:
+    found = (match[0] for match in pattern.finditer(text) if match.start() <= at <= match.end())
+    return next(found, "")
+
+
+def _are_random(*words: str) -> bool:
+    """Whether words look as if they were drawn by lot: UUIDs, long tokens, fractions."""
+    if all(map(_FRACTION.fullmatch, words)):
+        return True
+    shapes = {_NUMBER.sub("0", word) for word in words}  # a counter changes numbers only
+    return len(shapes) > 1 and all(map(_is_long, words))
+
+
+def _is_long(word: str) -> bool:
+    return len(word) >= _LONG and bool(_DIGIT.search(word)) and bool(_LETTER.search(word))
 
 
 def _data(first: Account, second: Account, index: int) -> list[str]:

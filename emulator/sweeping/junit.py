@@ -40,7 +40,7 @@ def _case(report: SweepReport, cause: str, failures: list[Failure]) -> str:
     lines = [first.place, command(report, first), first.text]
     if first.flaky:
         lines.append("not reproducible: it did not fail in the same way when it was run again")
-    lines += ["also fails under:", *also(others)] if others else []
+    lines += ["also fails under:", *also(others, first)] if others else []
     if first.trace is not None:
         lines.append(first.trace.render())
     body = _text("\n".join(line for line in lines if line))

@@ -71,6 +71,7 @@ class Ledger:
         self.seconds = 0.0
         self.sites: Sequence[Site] = ()
         self.sometimes: dict[str, bool] = {}
+        self.kept: dict[str, None] = {}
         self.entries: list[Entry] = []
         # Plans as sets of faults, whose order is never asked for.
         self._tried: dict[frozenset[Fault], bool] = {}
@@ -90,6 +91,7 @@ class Ledger:
         """Count a run."""
         self.runs += 1
         self.seconds += outcome.seconds
+        self.kept.update(dict.fromkeys(outcome.kept))
         for name, met in outcome.sometimes.items():
             self.sometimes[name] = self.sometimes.get(name, False) or bool(met)
 

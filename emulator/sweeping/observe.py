@@ -60,6 +60,7 @@ def observe(
         text=trace.masker(text or describe_error(error)) if error is not None else "",
         place=trace.masker(place),
         cut_off=_is_cut_off(error),
+        kept=[name for worker in emulator._platform.workers.values() for name in worker.kept],
     )
 
 

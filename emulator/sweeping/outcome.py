@@ -44,7 +44,8 @@ class Outcome:
     and `trace` are needed for clean runs and for failing ones, and left out of others, to save time
     and memory. `seconds` is real time, for people only. `text` and `place` are how a report tells
     the error and its line; where they are empty they are made of `error` and `cause`. `cut_off`
-    says that the error is a crash that a request of the scenario's own met with.
+    says that the error is a crash that a request of the scenario's own met with. `kept` names what
+    the memory of a Worker kept though an isolate was lost.
     """
 
     error: BaseException | None = None
@@ -58,6 +59,7 @@ class Outcome:
     text: str = ""
     place: str = ""
     cut_off: bool = False
+    kept: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

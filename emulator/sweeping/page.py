@@ -10,7 +10,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Final
 
-from emulator.sweeping.text import command, head, summary
+from emulator.sweeping.text import command, head, other_texts, summary
 from emulator.trace.page import document
 from emulator.trace.timeline import printable
 
@@ -58,7 +58,10 @@ def _group(report: SweepReport, cause: str, failures: list[Failure]) -> str:
         f"<pre>{_lines(first.text)}</pre>\n",
     ]
     if others:
-        plans = "".join(f"<li><code>{_text(f.shown)}</code></li>\n" for f in others)
+        plans = "".join(
+            f"<li><code>{_text(f.shown)}</code> {_text(said)}</li>\n"
+            for f, said in zip(others, other_texts(others, first), strict=True)
+        )
         parts.append(_folded(f"also fails under {len(others):,} more", f"<ul>\n{plans}</ul>\n"))
     if first.trace is not None and _has_chart(failures):
         chart = first.trace.to_section()

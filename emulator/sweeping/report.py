@@ -27,7 +27,9 @@ class SweepReport:
     appear only under a fault and where nothing was tried. `not_tried` is the number of faults left
     out for their class, by class; `never` the names given to `emulator.sometimes` that were true in
     no run. `in_process_only` says why determinism was checked in this process only; it is empty
-    where another process made the clean run too, or was not asked to.
+    where another process made the clean run too, or was not asked to. `kept_memory` names globals
+    and class attributes that changed and that no crash cleared, since the Worker is given as an
+    object.
 
     The other members are for reports: `tried` and `cut` count plans by their number of faults,
     those that were run and those that the limit cut off; `candidates` are the single faults to try,
@@ -43,6 +45,7 @@ class SweepReport:
     not_tried: Mapping[str, int] = field(default_factory=dict)
     never: Sequence[str] = ()
     in_process_only: str = ""
+    kept_memory: Sequence[str] = ()
     complete: bool = True
     tried: Mapping[int, int] = field(default_factory=dict)
     tried_sites: int = 0

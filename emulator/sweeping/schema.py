@@ -40,6 +40,7 @@ def to_json(report: SweepReport, *, timings: bool) -> str:
         "gone": list(report.gone),
         "never": list(report.never),
         "in_process_only": report.in_process_only,
+        "kept_memory": list(report.kept_memory),
         "replayed": report.replayed,
         "groups": [
             {"cause": cause, "failures": [_failure(f, whole=f is group[0]) for f in group]}

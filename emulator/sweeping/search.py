@@ -140,6 +140,7 @@ class Search:
             unreached=[*cut_off, *ledger.unfired, *ledger.hidden],
             not_tried=ledger.not_tried,
             never=ledger.never,
+            kept_memory=list(ledger.kept),
             complete=self._pending is None,
             tried=dict(sorted(ledger.tried.items())),
             tried_sites=ledger.tried_sites,

@@ -10,6 +10,7 @@ AssertionError at tests/test_signup.py:31
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from emulator.shell import quoted
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from emulator.sweeping.outcome import Failure
     from emulator.sweeping.report import SweepReport
 
+_ADDRESS: Final = re.compile(r"\b0x[0-9a-f]+")
 _OTHER_PLANS: Final = 5
 _TIMELINE_LINES: Final = 60
 _LISTED: Final = 5
@@ -52,7 +54,7 @@ def summary(report: SweepReport) -> str:
         return _why_empty(report)
     if report.failures and report.failures[0].is_from_the_start:
         return "no fault was tried: without any the scenario must pass, and do the same each time"
-    return "\n".join(("; ".join(_bound(report)), *_not_tried(report)))
+    return "\n".join(("; ".join(_bound(report)), *_not_tried(report), *_kept(report)))
 
 
 def _why_empty(report: SweepReport) -> str:
@@ -112,6 +114,15 @@ def _not_tried(report: SweepReport) -> Iterator[str]:
         yield f"not tried: {names} {'fault' if total == 1 else 'faults'}"
 
 
+def _kept(report: SweepReport) -> Iterator[str]:
+    # What failed has something else to say, and what is kept may be the record of the scenario.
+    if report.kept_memory and not report.failures:
+        yield (
+            "no crash cleared the Worker's memory, as it is given as an object: "
+            f"{listed(report.kept_memory)} survived; give the path of its file"
+        )
+
+
 def _left_out(report: SweepReport) -> Iterator[str]:
     if report.left_out:
         yield f"left out by only and skip: {count(report.left_out, 'fault')}"
@@ -142,18 +153,34 @@ def _group(report: SweepReport, failures: list[Failure]) -> Iterator[str]:
         yield _indented(first.text, 2)
     if others:
         yield "  also fails under:"
-        yield from (f"    {line}" for line in also(others))
+        yield from (f"    {line}" for line in also(others, first))
     if first.trace is not None and len(first.trace):
         yield ""
         yield _indented("\n".join(cut_middle(first.trace.render().splitlines())), 2)
 
 
-def also(failures: list[Failure]) -> Iterator[str]:
+def also(failures: list[Failure], first: Failure) -> Iterator[str]:
     """Yield the plans of these failures, at most five, and how many more there are."""
-    for failure in failures[:_OTHER_PLANS]:
-        yield f"{printable(failure.shown)}{'  (not reproducible)' if failure.flaky else ''}"
+    shown = failures[:_OTHER_PLANS]
+    for failure, said in zip(shown, other_texts(shown, first), strict=True):
+        flaky = "  (not reproducible)" if failure.flaky else ""
+        yield f"{printable(failure.shown)}{f'  {printable(said)}' if said else ''}{flaky}"
     if len(failures) > _OTHER_PLANS:
         yield f"and {len(failures) - _OTHER_PLANS:,} more"
+
+
+def other_texts(failures: list[Failure], first: Failure) -> Iterator[str]:
+    """Yield the first line of what each error says, where none before it says the same."""
+    told = {_said(first): None}
+    for failure in failures:
+        said = _said(failure)
+        yield "" if said in told else failure.text.partition("\n")[0]
+        told[said] = None
+
+
+def _said(failure: Failure) -> str:
+    """What an error says in its first line, wherever its objects may lie in memory."""
+    return _ADDRESS.sub("0x", failure.text.partition("\n")[0])
 
 
 def command(report: SweepReport, failure: Failure) -> str:

@@ -101,6 +101,23 @@ def test_all_problems_of_config_and_code_are_listed_at_once(cli: Cli) -> None:
     assert cli("check").stdout.endswith("\nw: fetch, scheduled\n7 problems, 1 warning\n")
 
 
+def test_use_of_an_env_that_is_none_is_a_warning_with_its_line(cli: Cli) -> None:
+    config(cli)
+    cli.write(
+        "src/entry.py",
+        "from workers import WorkerEntrypoint\n\n\nclass Default(WorkerEntrypoint):\n"
+        "    async def fetch(self, request):\n        return None\n\n"
+        "    async def scheduled(self, controller, env, ctx):\n"
+        "        await env.DB.prepare('').run()\n        ctx.waitUntil(None)\n",
+    )
+    lines = cli("check", code=0).stdout.splitlines()
+    passed = "which production passes as None: use"
+    assert [line for line in lines if passed in line] == [
+        f"warning: src/entry.py:9: w: `scheduled` uses its parameter `env`, {passed} `self.env`",
+        f"warning: src/entry.py:10: w: `scheduled` uses its parameter `ctx`, {passed} `self.ctx`",
+    ]
+
+
 def test_objects_need_their_class(cli: Cli) -> None:
     config(
         cli,

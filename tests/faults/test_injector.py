@@ -158,6 +158,9 @@ def test_a_plan_of_something_else_is_refused(wrong: Any):
     faults = make("batch.q#1:fail")
     with pytest.raises(PlanError, match=r"a fault is a text such as .*, or a Fault, not "):
         faults.add("batch.q#2:fail", wrong)
+    for empty in ("", " ; "):
+        with pytest.raises(PlanError, match=r"plans nothing; a fault is a text such as batch"):
+            faults.add("batch.q#2:fail", empty)
     with pytest.raises(PlanError, match=r"give its items, as in add\(\*faults\)"):
         faults.add(["batch.q#2:fail"])  # type: ignore[arg-type]
     assert texts(faults.plan) == ["batch.q#1:fail"]

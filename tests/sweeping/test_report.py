@@ -13,6 +13,7 @@ import pytest
 from worlds import World, drive, plan, site
 
 from emulator.secrets import Masker
+from emulator.sweeping import junit
 from emulator.sweeping.outcome import Failure, Outcome
 from emulator.sweeping.report import SweepReport
 from emulator.sweeping.search import Search
@@ -67,9 +68,9 @@ def test_failing_report_has_a_plan_to_paste_the_error_and_the_other_plans():
         '  --emulator-faults "batch.a#1:split"\n'
         "  AssertionError: broken by batch.a#1:split\n"
         "  also fails under:\n"
-        "    batch.a#1:crash_before\n"
-        "    batch.a#1:fail\n"
-        "    batch.a#1:timeout\n\n"
+        "    batch.a#1:crash_before  AssertionError: broken by batch.a#1:crash_before\n"
+        "    batch.a#1:fail  AssertionError: broken by batch.a#1:fail\n"
+        "    batch.a#1:timeout  AssertionError: broken by batch.a#1:timeout\n\n"
         "tried: 7 single faults at 1 site\n"
     )
 
@@ -241,6 +242,7 @@ def test_json_has_a_schema():
         "unmatched": [],
         "gone": [],
         "in_process_only": "",
+        "kept_memory": [],
         "never": [],
         "replayed": 1,
         "groups": [
@@ -345,6 +347,24 @@ def test_page_without_a_timeline_has_no_script(report, tmp_path):
     reader, text = read_page(report, tmp_path)
     assert "script" not in reader.tags
     assert "script-src" not in text
+
+
+def test_another_text_of_the_same_line_is_told_with_its_plan(tmp_path):
+    report = SweepReport(
+        failures=[
+            failure(error="2 == 1"),
+            failure("send.b#1:fail", error="2 == 1\nand more"),
+            failure("send.c#1:fail", error="0 == 1\nand more", flaky=True),
+            failure("send.d#1:fail", error="0 == 1"),
+        ]
+    )
+    lines = report.render().splitlines()
+    assert "    send.b#1:fail" in lines
+    assert "    send.c#1:fail  AssertionError: 0 == 1  (not reproducible)" in lines
+    assert "    send.d#1:fail" in lines
+    assert "send.c#1:fail  AssertionError: 0 == 1" in junit.suite(report)
+    reader, _ = read_page(report, tmp_path)
+    assert " AssertionError: 0 == 1" in reader.texts
 
 
 def test_page_of_a_passing_sweep(tmp_path):
