@@ -149,7 +149,7 @@ def purge_messages(call: Call) -> Any:
     refs = [item.text("ref", required=True) or "" for item in given.items("refs", required=True)]
     numbers = {ref: _seq(name, ref) for ref in refs}
     wanted = [number for number in numbers.values() if number is not None]
-    gone = [message.seq for message in call.platform.queues.remove(name, wanted)]
+    gone = call.platform.queues.discard(name, wanted)
     missed = [ref for ref, number in numbers.items() if number not in gone]
     # The real words are not known.
     return {"errors": [], "warnings": dict.fromkeys(missed, "there is no such message waiting")}
