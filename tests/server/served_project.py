@@ -26,7 +26,7 @@ CONFIG = """
     "producers": [{"binding": "JOBS", "queue": "jobs"}],
     "consumers": [{"queue": "jobs", "max_batch_timeout": 1}],
   },
-  "triggers": {"crons": ["*/5 * * * *"]},
+  "triggers": {"crons": ["0 0 29 2 *"]},
 }
 """
 WORKER = """

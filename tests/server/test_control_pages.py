@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from served_project import Connection
+from served_project import CONFIG, Connection
 
 if TYPE_CHECKING:
     from served_project import Project
@@ -32,7 +32,7 @@ async def test_scheduled_without_a_cron_is_the_first_one(project: Project) -> No
     async with project.served() as served:
         await served.client.get(SCHEDULED)
         now = int(served.desk.emulator.now.timestamp() * 1000)
-        assert served.logs == [f"cron */5 * * * * {now}"]
+        assert served.logs == [f"cron 0 0 29 2 * {now}"]
 
 
 async def test_scheduled_tells_what_is_wrong_with_the_question(project: Project) -> None:
@@ -51,14 +51,16 @@ async def test_other_paths_below_cdn_cgi_are_the_workers(project: Project) -> No
 
 
 async def test_the_clock_is_moved_and_what_falls_due_runs(project: Project) -> None:
+    project.write("wrangler.jsonc", CONFIG.replace("0 0 29 2 *", "*/5 * * * *"))
     async with project.served() as served:
         before = served.desk.emulator.now
         await served.client.post("/", content=b"hello")
-        assert served.logs == []
+        assert "version 1 ['hello']" not in served.logs
         await served.advance("3 days")
         assert served.desk.emulator.now - before == timedelta(days=3)
-        assert served.logs.count("version 1 ['hello']") == 1
-        assert len(served.logs) == 1 + 3 * 24 * 12
+        runs = [line for line in served.logs if line.startswith("cron")]
+        assert len(runs) == 3 * 24 * 12
+        assert [line for line in served.logs if line not in runs] == ["version 1 ['hello']"]
 
 
 @pytest.mark.parametrize("body", ["{", "[]", "{}", '{"advance": "soon"}', '{"advance": true}'])

@@ -84,7 +84,7 @@ class Default(WorkerEntrypoint):
         print("end of version", VERSION)
 """
 LONG_CONFIG = CONFIG.replace(
-    '"triggers": {"crons": ["*/5 * * * *"]},',
+    '"triggers": {"crons": ["0 0 29 2 *"]},',
     """
     "durable_objects": {"bindings": [{"name": "TICKER", "class_name": "Ticker"}]},
     "migrations": [{"tag": "v1", "new_sqlite_classes": ["Ticker"]}],
