@@ -8,6 +8,7 @@ is durable stays as it is, and the next start goes on from there.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from contextlib import contextmanager
@@ -26,6 +27,19 @@ _BACKLOG: Final = 2048
 _MOST_SOCKET_BYTES: Final = 33_554_432
 _LOOK: Final = 0.02
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class _Unexpected(logging.Handler):
+    """Tells of exceptions of the server's own code; of broken connections uvicorn need not tell."""
+
+    def __init__(self, application: Application, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self._application = application
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self._say(self._application.desk.masker()(self.format(record)))
 
 
 class PortTaken(Exception):
@@ -80,9 +94,14 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         before = [(number, signal.signal(number, self._told(loop))) for number in _SIGNALS]
+        log, unexpected = logging.getLogger("uvicorn"), _Unexpected(self._application, self._say)
+        propagates, log.propagate = log.propagate, False
+        log.addHandler(unexpected)
         try:
             yield
         finally:
+            log.removeHandler(unexpected)
+            log.propagate = propagates
             for number, handler in before:
                 signal.signal(number, handler)
 

@@ -233,6 +233,34 @@ def test_two_workers_share_a_queue(project: Project) -> None:
         server.wait(lambda line: "['kept']" in line.get("data", {}).get("text", ""))
 
 
+def test_a_broken_answer_is_no_error_of_the_servers(project: Project) -> None:
+    project.write(
+        "src/entry.py",
+        """
+        from js import ReadableStream
+        from pyodide.ffi import to_js
+        from workers import Response, WorkerEntrypoint
+
+        class Default(WorkerEntrypoint):
+            async def fetch(self, request):
+                async def chunks():
+                    yield to_js(b"one")
+                    raise ValueError("broken")
+                return Response(ReadableStream.from_(chunks()))
+        """,
+    )
+    with ServerProcess(project.path) as server:
+        with pytest.raises(httpx.RemoteProtocolError):
+            server.client.get("/")
+        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as raw:
+            raw.sendall(b"nonsense\r\n\r\n")
+            assert raw.recv(100).startswith(b"HTTP/1.1 400")
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(60)
+        assert server.process.stderr is not None
+        assert server.process.stderr.read() == ""
+
+
 def test_secrets_are_masked_in_all_that_it_prints(project: Project) -> None:
     project.write(".dev.vars", "TOKEN=hunter2-hunter2\n")
     project.write(
