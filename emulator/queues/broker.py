@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -415,6 +416,16 @@ class Broker(State):
     def leases(self, queue: str) -> list[Leased]:
         """What pullers hold, in order of running out."""
         return _leased(queue, self._queue(queue).leases)
+
+    def page(self, queue: str, first: int, most: int) -> list[Pending]:
+        """A part of what `pending` gives: up to `most`, from the position `first` on."""
+        stored = self._queue(queue).stored()
+        return [pending_of(message) for message in islice(stored, first, first + most)]
+
+    def pending_at(self, queue: str, seq: int) -> Pending | None:
+        """The message of this number, if it waits or is delayed."""
+        stored = self._queue(queue).stored()
+        return next((pending_of(message) for message in stored if message.seq == seq), None)
 
     # Settings and durability.
 

@@ -1028,6 +1028,19 @@ def test_purge_deletes_waiting_and_delayed_but_not_what_is_in_flight() -> None:
     assert broker.counts("q") == Counts(8, 4, 2, 0, 0, 0, 5)
 
 
+def test_stored_messages_are_told_in_parts() -> None:
+    broker = make(max_batch_timeout=0, max_batch_size=1)
+    send(broker, "abc", at(0))
+    send(broker, "de", at(0), delay=60 * SECOND)
+    take(broker, at(0))
+    everything = broker.pending("q")
+    assert [message.id for message in broker.page("q", 1, 2)] == ["c", "d"]
+    assert broker.page("q", 3, 2) == everything[3:]
+    assert broker.page("q", 9, 2) == []
+    assert broker.pending_at("q", everything[3].seq) == everything[3]
+    assert broker.pending_at("q", 1) is None
+
+
 def test_some_messages_are_discarded_by_number() -> None:
     """What a person deletes by hand counts as purged; what is in flight stays."""
     broker = make(max_batch_size=1, max_batch_timeout=0)

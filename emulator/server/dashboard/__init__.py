@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     from emulator.server.desk import Desk
 
 VIEWS: Final = (
-    *("page", "live", "overview", "clock", "queues", "workflows", "objects", "kv", "d1", "r2"),
+    *(
+        "page",
+        "live",
+        "overview",
+        "clock",
+        "queues",
+        "queue_setup",
+        "workflows",
+        "objects",
+        "kv",
+        "d1",
+        "r2",
+    ),
     *("activity", "findings", "faults", "trace"),
 )
 

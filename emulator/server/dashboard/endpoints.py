@@ -52,6 +52,10 @@ class Asked:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
 
+    def given(self, name: str) -> bool:
+        """Return whether there is a value of this name."""
+        return self._values.get(name) is not None
+
     def text(self, name: str, default: str | None = None) -> str:
         """Return a text; raises `Wrong` where it is not given and has no default."""
         value = self._values.get(name, _MISSING)

@@ -88,17 +88,20 @@ def _queue(desk: Desk, asked: Asked) -> Answer:
         raise Wrong(f"place is {place!r}; it may be {' or '.join(_PLACES)}")
     first, rows = asked.part()
     about = _about(desk, name)  # raises `KeyError`
-    messages = _pending(desk, name) if place == "waiting" else _flying(desk, name)
-    shown = [_row(desk, *message) for message in messages[first : first + rows]]
-    return {**about, "place": place, "total": len(messages), "messages": shown}
+    if place == "waiting":
+        total = about["waiting"] + about["delayed"]
+        pending = desk.platform.queues.broker.page(name, first, rows)
+        shown = [_pending_row(desk, message) for message in pending]
+    else:
+        flying = _flying(desk, name)
+        total = len(flying)
+        shown = [_row(desk, *message) for message in flying[first : first + rows]]
+    return {**about, "place": place, "total": total, "messages": shown}
 
 
-def _pending(desk: Desk, name: str) -> list[tuple[Pending | Delivery, int | None, str]]:
-    now = desk.platform.kernel.now
-    return [
-        (one, one.due, "delayed" if one.due > now else "waiting")
-        for one in desk.platform.queues.broker.pending(name)
-    ]
+def _pending_row(desk: Desk, message: Pending) -> Answer:
+    state = "delayed" if message.due > desk.platform.kernel.now else "waiting"
+    return _row(desk, message, message.due, state)
 
 
 def _flying(desk: Desk, name: str) -> list[tuple[Pending | Delivery, int | None, str]]:
@@ -139,11 +142,13 @@ def _decoded(message: Pending | Delivery) -> Any:
 
 def _message(desk: Desk, asked: Asked) -> Answer:
     name, seq = asked.text("queue"), asked.number("seq")
-    for found in (*_pending(desk, name), *_flying(desk, name)):
-        if found[0].seq == seq:
-            masker = desk.platform.kernel.trace.masker
-            return {**_row(desk, *found), "body": value_text(_decoded(found[0]), masker)}
-    raise KeyError(f"message {seq} is no longer in {name}")
+    message: Pending | Delivery | None = desk.platform.queues.broker.pending_at(name, seq)
+    if message is None:
+        flying = (one for one, _, _ in _flying(desk, name) if one.seq == seq)
+        message = next(flying, None)
+    if message is None:
+        raise KeyError(f"message {seq} is no longer in {name}")
+    return {"body": value_text(_decoded(message), desk.platform.kernel.trace.masker)}
 
 
 async def _send(desk: Desk, asked: Asked) -> Answer:

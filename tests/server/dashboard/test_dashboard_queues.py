@@ -139,6 +139,35 @@ async def test_whole_body_is_shown_where_it_is_asked_for(dashboard: Dashboard) -
     await dashboard.sees("xend")
 
 
+async def test_queue_is_created_changed_and_deleted(dashboard: Dashboard) -> None:
+    await dashboard.open("queues")
+    await dashboard.unfold("Create a queue")
+    await dashboard.page.fill("[name=queue]", "letters")
+    await dashboard.page.fill("[name=delivery_delay]", "30")
+    await dashboard.push("Create")
+    await dashboard.sees("letters is created.", "No messages.")
+    queue = dashboard.emulator.queues["letters"]
+    assert queue.settings["delivery_delay"] == 30
+    await dashboard.unfold("Settings")
+    await dashboard.page.fill("[name=message_retention_period]", "120")
+    await dashboard.push("Change")
+    await dashboard.sees("The settings are changed.")
+    assert queue.settings["message_retention_period"] == 120
+    assert queue.settings["delivery_delay"] == 30
+    dashboard.refusals = True  # it may be asked for once more before the page has gone on
+    await dashboard.push("Delete queue", sure="Delete")
+    await dashboard.sees("letters is deleted.")
+    assert "letters" not in dashboard.emulator.queues
+
+
+async def test_queue_that_is_in_use_is_not_deleted(dashboard: Dashboard) -> None:
+    dashboard.refusals = True
+    await dashboard.open("queues/jobs")
+    await dashboard.push("Delete queue", sure="Delete")
+    await dashboard.sees("Cannot delete queue 'jobs' that is still referenced by a binding")
+    assert "jobs" in dashboard.emulator.queues
+
+
 async def test_messages_in_flight_are_shown(dashboard: Dashboard) -> None:
     jobs = dashboard.emulator.queues["jobs"]
     dashboard.emulator.faults.add("batch.jobs#1:timeout")

@@ -9,8 +9,18 @@ view("queues", "Queues",
     : ask("/queues")),
   (found, at) => (at.path.length ? oneQueue(found, at) : allQueues(found)));
 
+const settingFields = (settings = {}) => [
+  field("Delivery delay in seconds", input("delivery_delay", { type: "number", min: 0, max: 86400,
+    placeholder: String(settings.delivery_delay ?? 0) })),
+  field("Retention in seconds", input("message_retention_period", { type: "number", min: 60,
+    max: 1209600, placeholder: String(settings.message_retention_period ?? 345600) })),
+];
+
 function allQueues({ queues }) {
-  return [title1("Queues"), table("Queues",
+  return [title1("Queues"), folded("create", "Create a queue", form("create", "Create", [
+    field("Name", input("queue", { required: true, maxLength: 63 })), settingFields(),
+  ], (given) => perform("/queues/create", given, ({ queue }) => `${queue} is created.`,
+    ({ queue }) => href("queues", [queue])))), table("Queues",
     ["Queue", "Consumer", "Waiting", "Delayed", "In flight", "Acked", "Dead letters", "Dropped",
       "Expired", "Dead letters go to"],
     queues.map((queue) => row(queue.name,
@@ -56,6 +66,11 @@ function queueActions(queue) {
         await perform("/queue/purge", name, `${queue.name} is empty.`);
       }
     }, { kind: "danger", disabled: !all }),
+    button("Delete queue", async () => {
+      if (await sure(`Delete ${queue.name} and its ${count(all, "message")}?`, "Delete")) {
+        await perform("/queues/delete", name, `${queue.name} is deleted.`, () => href("queues"));
+      }
+    }, { kind: "danger" }),
     queue.dead_letters_of.map((to) => button(`Send all back to ${to}`, () =>
       perform("/queue/send-back", { ...name, to }, (done) =>
         `${count(done.count, "message")} sent back to ${to}.`), { disabled: !all, key: `to ${to}` })));
@@ -71,7 +86,9 @@ function queueFacts(queue) {
       ["Dropped", plain(queue.counts.dropped)], ["Expired", plain(queue.counts.expired)],
       ["Dead letters go to", gravelink(queue)]),
     folded("settings", "Settings", facts(...Object.entries(settings)
-      .map(([name, each]) => [name, each === null ? "–" : String(each)]))),
+      .map(([name, each]) => [name, each === null ? "–" : String(each)])),
+    form("configure", "Change", settingFields(settings), (given) =>
+      perform("/queues/configure", { queue: queue.name, ...given }, "The settings are changed."))),
   ];
 }
 
