@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from emulator.durations import microseconds
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 def routes(desk: Desk) -> Sequence[BaseRoute]:
     """Return the pages, by the path behind the prefix of control pages."""
-
-    async def index(request: Request) -> Response:
-        return PlainTextResponse(__doc__ or "")
 
     async def status(request: Request) -> Response:
         return JSONResponse(_status(desk))
@@ -55,7 +52,6 @@ def routes(desk: Desk) -> Sequence[BaseRoute]:
         )
 
     return [
-        Route("/", index),
         Route("/status", status),
         Route("/clock", clock, methods=["POST"]),
         Route("/events", events),
