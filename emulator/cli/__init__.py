@@ -3,7 +3,8 @@
     app.py ─┬─ dev.py ──── dev_run.py, dev_table.py, dev_console.py
             ├─ run.py ──── run_report.py
             ├─ sweep.py ── progress.py
-            └─ check.py ── problems.py
+            ├─ check.py ── problems.py
+            └─ init.py
     what they share: options.py, scenario.py (with rewriting.py), arguments.py, performance.py,
     streams.py, terminal.py, notices.py, interrupts.py, files.py, refusal.py
 

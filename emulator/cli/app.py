@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "run": "Run a scenario once, and print its timeline.",
     "sweep": "Run a scenario once under each fault that can strike it.",
     "check": "Check configs, and the handlers of their Workers.",
+    "init": "Write first tests for a Worker project.",
 }
 INTERRUPTED: Final = 130
 

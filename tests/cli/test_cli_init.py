@@ -1,0 +1,124 @@
+"""`workers-emulator init`: first tests, which run as they are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Cli
+
+FILE = "tests/test_worker.py"
+WORKER = """
+from workers import Response, WorkerEntrypoint, WorkflowEntrypoint
+
+class Flow(WorkflowEntrypoint):
+    async def run(self, event, step):
+        @step.do()
+        async def one():
+            return 1
+
+        return await one()
+
+class Default(WorkerEntrypoint):
+    async def fetch(self, request):
+        return Response("ok", status=404)
+
+    async def queue(self, batch, env, ctx):
+        batch.ackAll()
+
+    async def scheduled(self, controller, env, ctx):
+        assert controller.cron in ("*/5 * * * *", "0 3 * * *")
+"""
+CONFIG = {
+    "name": "w",
+    "main": "src/entry.py",
+    "compatibility_date": "2026-09-01",
+    "compatibility_flags": ["python_workers"],
+    "triggers": {"crons": ["*/5 * * * *", "0 3 * * *"]},
+    "queues": {
+        "producers": [{"binding": "JOBS", "queue": "my-jobs"}],
+        "consumers": [{"queue": "my-jobs"}, {"queue": "my.jobs"}],
+    },
+    "workflows": [{"name": "flow", "binding": "FLOW", "class_name": "Flow"}],
+}
+
+
+def run_tests(cli: Cli) -> tuple[int, str]:
+    """Run what was written in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", FILE],
+        cwd=cli.path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, done.stdout
+
+
+def test_what_is_written_passes_and_says_what_is_to_be_filled_in(cli: Cli) -> None:
+    cli.write("src/entry.py", WORKER)
+    cli.write("wrangler.jsonc", json.dumps(CONFIG))
+    result = cli("init", code=0)
+    assert result.stdout.startswith(f"wrote {FILE}\n")
+    assert f"pytest {FILE}" in result.stdout
+    code, out = run_tests(cli)
+    assert code == 0, out
+    assert "3 passed, 3 skipped" in out
+    assert "say what a message is like" in out
+    text = (cli.path / FILE).read_text()
+    (cli.path / FILE).write_text(
+        "\n".join(line for line in text.splitlines() if "mark.skip" not in line)
+    )
+    code, out = run_tests(cli)
+    assert code == 0, out
+    assert "6 passed" in out
+
+
+def test_a_file_that_is_there_is_left_as_it_is(cli: Cli) -> None:
+    cli.write(FILE, "mine")
+    result = cli("init", code=2)
+    assert f"{FILE} is there already" in result.stderr
+    assert (cli.path / FILE).read_text() == "mine"
+
+
+def test_problems_come_first_and_nothing_is_written(cli: Cli) -> None:
+    cli.write("src/entry.py", "import nothing_like_it\n")
+    result = cli("init", code=1)
+    assert "nothing_like_it" in result.stderr
+    assert "workers-emulator check" in result.stderr
+    assert not (cli.path / FILE).exists()
+
+
+def test_a_worker_of_requests_alone_has_one_test(cli: Cli) -> None:
+    config = {key: CONFIG[key] for key in ("name", "main", "compatibility_date")}
+    cli.write("wrangler.jsonc", json.dumps(config | {"compatibility_flags": ["python_workers"]}))
+    cli.write("src/entry.py", WORKER)
+    cli("init", code=0)
+    text = (cli.path / FILE).read_text()
+    assert "import pytest" not in text
+    assert text.count("async def test_") == 1
+
+
+def test_the_tests_lie_beside_the_config(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cli.path / "deep").mkdir()
+    monkeypatch.chdir(cli.path / "deep")
+    cli("init", code=0)
+    assert (cli.path / FILE).is_file()
+    cli("init", "-c", "../wrangler.jsonc", code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["-c", "a", "-c", "b"], "one Worker at a time"),
+        (["-c", "nope.jsonc"], "nope.jsonc"),
+    ],
+)
+def test_wrong_usage_is_refused(cli: Cli, arguments: list[str], text: str) -> None:
+    assert text in cli("init", *arguments, code=2).stderr
