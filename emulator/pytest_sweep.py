@@ -34,7 +34,13 @@ from emulator.pytest_sweep_marker import (
 )
 from emulator.pytest_sweep_memory import recall, remember
 from emulator.pytest_sweep_progress import Progress
-from emulator.pytest_sweep_run import NOT_COUNTED, Repeater, cannot_rebuild
+from emulator.pytest_sweep_run import (
+    NOT_COUNTED,
+    Repeater,
+    cannot_rebuild,
+    restart_timeout,
+    stop_timeout,
+)
 from emulator.pytest_sweep_shards import shard_of, split
 from emulator.pytest_sweep_verdict import VERDICT, Verdict, notes, tell
 
@@ -66,10 +72,9 @@ class FaultSweep:
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> bool | None:
         """Sweep a marked item, then let pytest run it once more, to be reported."""
-        elsewhere = item.config.stash[ELSEWHERE]
         if not is_swept(item):
             if nextitem is None:
-                elsewhere.close()
+                self._close(item)
             return None
         hooks = item.ihook
         hooks.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
@@ -77,13 +82,23 @@ class FaultSweep:
             verdict = item.stash[VERDICT] = sweep(item)
             item.stash[RUN] = _last_run(verdict)
             if nextitem is None:
-                elsewhere.close()  # there, too, the fixtures of the session are taken down now
+                self._close(item)
             runtestprotocol(item, nextitem=nextitem)
         finally:
             item.stash[VERDICT] = Verdict()
             item.stash[RUN] = Run(())
         hooks.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         return True
+
+    @staticmethod
+    def _close(last: pytest.Item) -> None:
+        """End the other process: there, too, the fixtures of the session are taken down now.
+
+        That takes none of the time of the last test, whose own this is not.
+        """
+        stop_timeout(last)
+        last.config.stash[ELSEWHERE].close()
+        restart_timeout(last)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:

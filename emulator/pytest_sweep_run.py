@@ -73,7 +73,7 @@ class Repeater:
             forget(self._item)
 
     def _run(self, run: Run) -> Outcome | None:
-        _restart_timeout(self._item)
+        restart_timeout(self._item)
         start = perf_counter()
         phase: Phase = "setup"
         error = self._do(phase)
@@ -149,12 +149,12 @@ class Repeater:
 
     def pause(self) -> None:
         """Let no time count as that of a run."""
-        _stop_timeout(self._item)
+        stop_timeout(self._item)
 
     def finish(self) -> None:
         """Leave the item as new, for the run that is reported."""
         self._renew()
-        _restart_timeout(self._item)
+        restart_timeout(self._item)
 
 
 def cannot_rebuild(item: Any, error: BaseException) -> CannotSweep:
@@ -201,14 +201,14 @@ def _forget(*errors: BaseException | None) -> None:
         release(error)
 
 
-def _restart_timeout(item: pytest.Function) -> None:
+def restart_timeout(item: pytest.Item) -> None:
     """Give each run the time that pytest-timeout gives a test."""
-    settings = _stop_timeout(item)
+    settings = stop_timeout(item)
     if settings is not None:
         item.ihook.pytest_timeout_set_timer(item=item, settings=settings)
 
 
-def _stop_timeout(item: pytest.Function) -> Any:
+def stop_timeout(item: pytest.Item) -> Any:
     """Stop the timer that pytest-timeout has for a test; return its settings, if there is one."""
     plugin: Any = item.config.pluginmanager.get_plugin("timeout")
     read = getattr(plugin, "_get_item_settings", None)

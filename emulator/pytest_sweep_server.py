@@ -44,7 +44,8 @@ def _configured(job: dict[str, Any], server: Server) -> Any:
     # What was imported to get here cannot be rewritten, and need not be.
     rewritten = "ignore::pytest.PytestAssertRewriteWarning"
     options["pythonwarnings"] = [*(options.get("pythonwarnings") or ()), rewritten]
-    plugins = [argument for name in job["plugins"] for argument in ("-p", name)]
+    # As in any process of pytest-xdist: nobody reads what plugins have to say at the end.
+    plugins = [argument for name in (*job["plugins"], "no:terminal") for argument in ("-p", name)]
     worker = pickle.loads(base64.b64decode(job["worker"]))
     os.environ["PYTEST_XDIST_WORKER"] = worker["workerid"]
     os.environ["PYTEST_XDIST_WORKER_COUNT"] = "1"

@@ -180,10 +180,10 @@ def test_readme_shows_what_pytest_prints(tmp_path: Path) -> None:
             output = printed[block.line] = run_pytest(tmp_path)
             assert f" {block.expected} in " in output, output
             _assert_printed(block, output)
-    assert len(printed) == 3
+    assert len(printed) == 4
     # The first screen shows the report of the run that fails.
     (report,) = (block for block in blocks(README) if "reproduce: pytest" in block.text)
-    (failed,) = (output for output in printed.values() if " 1 failed in " in output)
+    failed = next(output for output in printed.values() if " 1 failed in " in output)
     _assert_printed(report, failed)
 
 

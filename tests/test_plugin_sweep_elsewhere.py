@@ -425,6 +425,61 @@ async def test_it(emulator):
     assert len(Log(project).processes) == 2
 
 
+def test_end_of_the_other_process_is_no_time_of_the_last_test(project: Project) -> None:
+    write(
+        project,
+        """
+import time
+
+@pytest.fixture(scope="session")
+def slow():
+    yield
+    if ELSEWHERE:
+        time.sleep(2.5)
+
+@sweep
+async def test_it(emulator, slow):
+    await go(emulator)
+
+@pytest.mark.timeout(2)
+def test_last(): ...
+""",
+    )
+    result = project.pytest("-rP", plugins=("respx", "timeout"))
+    result.assert_outcomes(passed=2)
+    assert result.ret == 0
+    write(
+        project,
+        "\n@sweep\n@pytest.mark.timeout(2)\nasync def test_last(emulator, slow):\n"
+        "    await go(emulator)\n" + "\n@pytest.fixture(scope='session')\ndef slow():\n"
+        "    yield\n    if ELSEWHERE:\n        import time\n        time.sleep(2.5)\n",
+    )
+    result = project.pytest("-rP", plugins=("respx", "timeout"))
+    result.assert_outcomes(passed=1)
+    assert result.ret == 0
+
+
+def test_other_process_has_no_summary_to_write(project: Project) -> None:
+    """What plugins say at the end may take as long as all the rest."""
+    project.write(
+        "conftest.py",
+        """
+        import os
+
+        def pytest_terminal_summary(terminalreporter):
+            with open("summaries", "a") as file:
+                file.write(f"{os.getpid()}\\n")
+        """,
+    )
+    project.ini("addopts = -q -rA --color=no")
+    write(project, "\n@sweep\nasync def test_it(emulator):\n    await go(emulator)\n")
+    result = project.pytest()
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line(f"{ONLY}*")
+    assert len(Log(project).processes) == 2
+    assert len((project.path / "summaries").read_text().splitlines()) == 1
+
+
 def test_project_in_another_folder_that_is_imported_by_its_files(project: Project) -> None:
     write(
         project,
