@@ -247,7 +247,12 @@ def _try_all(
     clean: Outcome | None = None
     with Collections() as collections:
         while (plan := search.next()) is not None:
-            outcome = repeater.run(plan)
+            try:
+                outcome = repeater.run(plan)
+            except CannotSweep:
+                if search.done < _CLEAN_RUNS:
+                    raise
+                outcome = Outcome()  # the run that is reported says so, beside what was found
             if (outcome is None or outcome.error is None) or is_unclaimed(outcome.error):
                 check_emulator(item, met=repeater.met_emulator, skipped=repeater.skipped_clean)
             if outcome is None and search.done < _CLEAN_RUNS:

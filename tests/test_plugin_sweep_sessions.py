@@ -45,9 +45,9 @@ ASYNC_FIXTURES = """
         assert signed_up.call_count == 1
 
     def test_log():
-        # Twice clean, thrice under a fault, once reported; two failures are replayed twice.
+        # Twice clean, thrice under a fault, once reported; of two failures twice, then clean.
         names = [name for name, _ in log]
-        assert names == ["up", "run", "down"] * 6 + ["up", "down"] * (6 + 4)
+        assert names == ["up", "run", "down"] * 6 + ["up", "down"] * (6 + 4 + 1)
         assert all(log[i][1] == log[i + 1][1] == log[i + 2][1] for i in range(0, 18, 3))
 """
 
