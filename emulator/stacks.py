@@ -177,12 +177,24 @@ def _begin() -> _Stack:
 
 
 def _serve() -> None:
-    """Run what is given, again and again, holding on to nothing in between."""
-    current = greenlet.getcurrent()
-    assert isinstance(current, _Stack)
+    """Run what is given, again and again, holding on to nothing in between.
+
+    Least of all to the stack itself: nobody would ever collect a suspended one that does.
+    """
     left = 0
-    while not current.guest:
-        assert current.parent is not None
-        work, budget = current.parent.switch(left)
+    while not _running().guest:
+        work, budget = _outside().switch(left)
         left = work(budget)
         del work
+
+
+def _running() -> _Stack:
+    current = greenlet.getcurrent()
+    assert isinstance(current, _Stack)
+    return current
+
+
+def _outside() -> greenlet.greenlet:
+    parent = _running().parent
+    assert parent is not None
+    return parent

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from typing import TYPE_CHECKING, Any
 
+import greenlet
 import pytest
 import respx
 from worker_files import worker as worker_file
@@ -149,3 +151,31 @@ def test_no_fault_of_a_service_keeps_an_emulator_alive(tmp_path: Path) -> None:
             leaky.append(str(fault))
         before = after
     assert leaky == []
+
+
+def test_no_stack_outlives_its_emulator(tmp_path: Path) -> None:
+    """The loop's work runs on a stack of its own, which waits for more when the emulator closes."""
+
+    def stacks() -> int:
+        gc.collect()
+        return sum(isinstance(one, greenlet.greenlet) for one in gc.get_objects())
+
+    async def scenario() -> None:
+        async with Emulator(config) as emulator:
+            assert (await emulator.fetch("/")).text == "ok"
+            assert stacks() > before
+
+    config = worker_file(
+        tmp_path,
+        """
+        from workers import Response, WorkerEntrypoint
+
+        class Default(WorkerEntrypoint):
+            async def fetch(self, request):
+                return Response("ok")
+        """,
+    )
+    before = stacks()
+    asyncio.run(scenario())
+    asyncio.run(scenario())
+    assert stacks() == before
