@@ -15,6 +15,7 @@ from emulator import Emulator
 from emulator.kernel import Kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 SOURCE = """
@@ -63,6 +64,15 @@ def config(tmp_path: Path) -> dict[str, Any]:
             "consumers": [{"queue": "jobs"}],
         },
     )
+
+
+@pytest.fixture(autouse=True)
+def young() -> Iterator[None]:
+    """Let the collector look at what a test makes, and not again and again at all before it."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 def run(config: dict[str, Any], *plan: Any) -> list[Any]:
