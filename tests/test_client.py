@@ -237,6 +237,11 @@ async def test_a_streamed_body_may_turn_out_empty(tmp_path: Path, empty: str, st
         response = await emulator.fetch("/")
         assert (response.status_code, response.content) == (status, b"")
         assert response.headers["location"] == "/x"
-        assert response.headers["transfer-encoding"] == "chunked"
-        assert "content-length" not in response.headers
+        # The runtime knows the length of a stream whose bytes are all there.
+        if "from_" in empty:
+            assert response.headers["transfer-encoding"] == "chunked"
+            assert "content-length" not in response.headers
+        else:
+            assert response.headers["content-length"] == "0"
+            assert "transfer-encoding" not in response.headers
         assert (await emulator.client.get("/")).content == b""

@@ -500,4 +500,4 @@ async def test_env_that_is_none_is_explained(tmp_path: Path, signature: str) -> 
         response = await emulator.fetch("/")
 
     assert "AttributeError: 'NoneType' object has no attribute 'NAME'" in response.text
-    assert "use `self.env` and `self.ctx`" in response.text
+    assert "Production passes None as `env` here: use `self.env`." in response.text

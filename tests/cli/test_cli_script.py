@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from conftest import SCRIPT
 
 import emulator
-from emulator.cli.app import app
+from emulator.cli.app import COMMANDS, app
 from emulator.cli.progress import progress
 from emulator.sweeping.search import Search
 
@@ -32,7 +32,7 @@ def test_the_version_and_the_commands(cli: Cli) -> None:
     for module in (False, True):
         help_text = cli.script("--help", module=module).stdout.decode()
         commands = help_text[help_text.index("Commands:") :].splitlines()[1:]
-        assert [line.split()[0] for line in commands] == ["run", "sweep", "check"]
+        assert [line.split()[0] for line in commands] == list(COMMANDS)
 
 
 @pytest.mark.parametrize(
