@@ -148,10 +148,11 @@ class _Session:
             self._look_at_clock()
         console.say(f"ready on {self._url}", colour="green", **told)
         self._introduced = True
-        if self._token is not None:
-            console.say(
-                f"control pages need a token: {self._url}/cdn-cgi/emulator/?token={self._token}"
-            )
+        dashboard = f"{self._url}/cdn-cgi/emulator/"
+        if self._token is None:
+            console.say(f"dashboard: {dashboard}")
+        else:
+            console.say(f"dashboard, and other control pages: {dashboard}?token={self._token}")
 
     def _look_at_clock(self) -> None:
         clock = self._desk.platform.kernel.clock

@@ -184,7 +184,7 @@ def test_a_state_of_a_newer_release_is_refused_and_left_alone(project: Project) 
 
 def test_a_server_for_others_asks_for_its_token(project: Project) -> None:
     with ServerProcess(project.path, "--host", "0.0.0.0") as server:
-        said = server.said("control pages need a token")["server"]
+        said = server.said("dashboard, and other control pages: ")["server"]
         token = said.rpartition("token=")[2]
         url = server.url.replace("0.0.0.0", "127.0.0.1")
         status = f"{url}/cdn-cgi/emulator/status"
