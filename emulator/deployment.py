@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from emulator.config import Settings, WorkerConfig
+    from emulator.kept_memory import Memory
 
 ARGUMENTS: Final = ("base", "profile", "plan", "queue_settings", "environment")
 """The keyword arguments of `deploy`, which are those of `config.load`."""
@@ -43,6 +44,8 @@ class Deployment:
         self.settings = settings
         self._bundles: dict[str, Bundle] = {}
         self._folders: dict[Path, _Read] = {}
+        # Of Workers that are given as objects; by name.
+        self.memories: dict[str, Memory] = {}
 
     def bundle(self, worker: WorkerConfig) -> Bundle:
         """Return the files of one of the Workers."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import CodeType, ModuleType
 
-    from emulator.kept_memory import Memory
 
 Kind = Literal["module", "folder", "root"]
 
@@ -45,8 +44,6 @@ class Bundle:
         self.names = _top_level_names(root, self._entries) if root is not None else {}
         self._code: dict[str, tuple[bytes, CodeType]] = {}
         self._finders: dict[str, FileFinder] = {}
-        # Of code that is given as an object, what it was when it was first loaded.
-        self.memory: Memory | None = None
 
     def find(self, name: str, path: Sequence[str] | None) -> ModuleSpec | None:
         """Find a module of the Worker's own; raises what production raises for `src.entry`."""

@@ -54,8 +54,10 @@ class Worker:
         self.exporter: Callable[[Script], HostObject] | None = None
         # The names of all Workers, for what is said of one that is missing.
         self.beside: tuple[str, ...] = (config.name,)
-        # Names of what its memory kept though an isolate was lost, as an object's does.
+        # Names of what its memory kept though an isolate was lost, as an object's does. What is
+        # frozen for good must not lead to the memory itself.
         self.kept: dict[str, None] = {}
+        self.memories: dict[str, Memory] = {}
         self._was_loaded = False
         # Replaced ones whose invocations have not all ended.
         self._retired: list[Isolate] = []
@@ -107,6 +109,7 @@ class Worker:
     def load_again(self) -> tuple[Bundle, Isolate]:
         """Load the code as it is now, for `take`. Raises `WorkerLoadError`."""
         bundle = Bundle(self.config.root)
+        self.memories.pop(self.name, None)
         return bundle, self._load(bundle)
 
     def take(self, bundle: Bundle, isolate: Isolate) -> None:
@@ -129,15 +132,16 @@ class Worker:
         isolate.load()
         main = self.config.main
         if not isinstance(main, Path):
-            self._compare_memory(main, bundle)
+            self._compare_memory(main)
         return isolate
 
-    def _compare_memory(self, main: ModuleType | type[Any], bundle: Bundle) -> None:
+    def _compare_memory(self, main: ModuleType | type[Any]) -> None:
         """Note what an object's module still holds, where an isolate of it was lost."""
-        if bundle.memory is None:
-            bundle.memory = Memory(main)
+        memory = self.memories.get(self.name)
+        if memory is None:
+            memory = self.memories[self.name] = Memory(main)
         if self._was_loaded:
-            self.kept.update(dict.fromkeys(bundle.memory.changed()))
+            self.kept.update(dict.fromkeys(memory.changed()))
         self._was_loaded = True
 
     def _retire(self) -> None:

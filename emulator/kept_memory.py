@@ -46,16 +46,19 @@ def _look(main: ModuleType | type[Any]) -> dict[str, tuple[Any, _Content]]:
         if owner is None:
             continue
         for name, value in list(vars(owner).items()):
-            if name.isidentifier() and not name.startswith("__") and not isinstance(value, _CODE):
+            # By its type: a value may have a `__class__` that runs code.
+            is_code = issubclass(type(value), _CODE)
+            if name.isidentifier() and not name.startswith("__") and not is_code:
                 found[f"{owner.__name__}.{name}"] = (value, _content(value))
     return found
 
 
 def _content(value: Any) -> _Content:
     """What a container of Python's own holds; None for everything else."""
-    if isinstance(value, dict):
+    kind = type(value)
+    if issubclass(kind, dict):
         return (*dict.keys(value), *dict.values(value))
-    if isinstance(value, list | set | bytearray | deque):
+    if issubclass(kind, (list, set, bytearray, deque)):
         return tuple(value)
     return None
 

@@ -167,6 +167,7 @@ class Platform:
         for config in self.settings.workers:
             bundle, env = self._deployment.bundle(config), self._bindings_of(config)
             worker = self.workers[config.name] = Worker(kernel, config, bundle, env)
+            worker.memories = self._deployment.memories
             site = self.assets.sites.get(config.name)
             worker.asset_problems = () if site is None else site.problems
             self.queues.add(worker)

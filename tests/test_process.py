@@ -136,7 +136,7 @@ async def test_memory_of_closed_emulators_is_given_back(tmp_path: Path) -> None:
         for count in range(lives):
             await one_life(tmp_path, settle=bool(count % 2))
         gc.collect()
-        return sum(isinstance(found, Emulator) for found in gc.get_objects())
+        return sum(type(found) is Emulator for found in gc.get_objects())
 
     before = await alive_after(1)
     assert await alive_after(6) <= before

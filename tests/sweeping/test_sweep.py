@@ -666,5 +666,5 @@ def test_failures_do_not_keep_the_emulators_of_their_runs():
     report = run(scenario)
     assert len(report.failures) == 5
     gc.collect()
-    assert [one for one in gc.get_objects() if isinstance(one, Emulator)] == []
+    assert [one for one in gc.get_objects() if type(one) is Emulator] == []
     assert all(failure.error.__traceback__ is not None for failure in report.failures)
