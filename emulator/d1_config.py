@@ -14,8 +14,6 @@ from emulator.queue_config import required
 from emulator.section import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from emulator.section import Section
 
 _KEYS: Final = (
@@ -52,14 +50,6 @@ class D1Config:
 def databases(config: Section, folder: Path) -> tuple[D1Config, ...]:
     """Read the `d1_databases` of a Worker; paths are relative to `folder`."""
     return tuple(_database(item, folder) for item in config.sections("d1_databases"))
-
-
-def ignored_remote(config: Section) -> Iterator[tuple[str, str]]:
-    """Yield a finding's code and text for each database that is to be a remote one."""
-    for item in config.sections("d1_databases"):
-        if item.values.get("remote") is True:
-            text = f'The "remote" field in "{item.path}" has no effect: every database is emulated.'
-            yield "ignored_option", text
 
 
 def _database(item: Section, folder: Path) -> D1Config:

@@ -9,8 +9,6 @@ from emulator.queue_config import required
 from emulator.section import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from emulator.section import Section
 
 _KEYS: Final = ("binding", "id", "preview_id", "remote")
@@ -27,16 +25,6 @@ class KvConfig:
 def namespaces(config: Section) -> tuple[KvConfig, ...]:
     """Read the `kv_namespaces` of a Worker; without an `id` the binding names the namespace."""
     return tuple(_namespace(item) for item in config.sections("kv_namespaces"))
-
-
-def remote_namespaces(config: Section) -> Iterator[tuple[str, str]]:
-    """Yield a finding's code and text for each namespace that is to be a remote one."""
-    for item in config.sections("kv_namespaces"):
-        if item.values.get("remote") is True:
-            text = (
-                f'The "remote" field in "{item.path}" has no effect: every namespace is emulated.'
-            )
-            yield "ignored_option", text
 
 
 def _namespace(item: Section) -> KvConfig:

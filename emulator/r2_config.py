@@ -10,8 +10,6 @@ from emulator.queue_config import required
 from emulator.section import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from emulator.section import Section
 
 _KEYS: Final = ("binding", "bucket_name", "preview_bucket_name", "jurisdiction", "remote")
@@ -36,14 +34,6 @@ class R2Config:
 def buckets(config: Section) -> tuple[R2Config, ...]:
     """Read the `r2_buckets` of a Worker; without a name the binding names the bucket."""
     return tuple(_bucket(item) for item in config.sections("r2_buckets"))
-
-
-def remote_buckets(config: Section) -> Iterator[tuple[str, str]]:
-    """Yield a finding's code and text for each bucket that is to be a remote one."""
-    for item in config.sections("r2_buckets"):
-        if item.values.get("remote") is True:
-            text = f'The "remote" field in "{item.path}" has no effect: every bucket is emulated.'
-            yield "ignored_option", text
 
 
 def _bucket(item: Section) -> R2Config:

@@ -23,11 +23,11 @@ from emulator.compatibility import NAMES as FLAG_NAMES
 from emulator.compatibility import NEWEST_DATE, PYTHON, is_date, resolve
 from emulator.config_keys import KEPT_AS_WRITTEN, binding_names
 from emulator.cron_config import check_cron
-from emulator.d1_config import databases, ignored_remote
+from emulator.d1_config import databases
 from emulator.email_config import senders
-from emulator.kv_config import namespaces, remote_namespaces
+from emulator.kv_config import namespaces
 from emulator.queue_config import ignored_options, required
-from emulator.r2_config import buckets, remote_buckets
+from emulator.r2_config import buckets
 from emulator.ratelimit_config import rate_limits
 from emulator.section import Range, did_you_mean, is_list, is_table, shown
 
@@ -168,10 +168,10 @@ class WorkerReader:
             other=_other(config),
             ignored=(
                 *ignored_options(queues, self.queues.profile),
-                *ignored_remote(config.of("d1_databases")),
-                *remote_namespaces(config.of("kv_namespaces")),
-                *_remote_services(config.of("services")),
-                *remote_buckets(config.of("r2_buckets")),
+                *_ignored_remote(config, "d1_databases", "database"),
+                *_ignored_remote(config, "kv_namespaces", "namespace"),
+                *_ignored_remote(config, "services", "service"),
+                *_ignored_remote(config, "r2_buckets", "bucket"),
             ),
         )
 
@@ -360,6 +360,7 @@ def _services(config: Layers) -> tuple[Service, ...]:
 
 def _service(item: Section) -> Service:
     item.warn_unknown(_SERVICE_KEYS)
+    item.boolean("remote", default=False)
     says = f'wrangler: "{item.path}" bindings should have a string'
     service = required(item, "service", "the name of the Worker", f'{says} "service" field but got')
     if environment := item.text("environment"):
@@ -385,12 +386,11 @@ def _version_metadata(config: Layers) -> str | None:
     return required(item, "binding", "the name of the metadata on `env`", says) or None
 
 
-def _remote_services(config: Section) -> Iterator[tuple[str, str]]:
-    """Yield a finding's code and text for each service that is to be a remote one."""
-    for item in config.sections("services"):
-        item.boolean("remote", default=False)
+def _ignored_remote(config: Layers, key: str, what: str) -> Iterator[tuple[str, str]]:
+    """Yield a finding's code and text for each binding that is to be a remote one."""
+    for item in config.of(key).sections(key):
         if item.values.get("remote") is True:
-            text = f'The "remote" field in "{item.path}" has no effect: every service is emulated.'
+            text = f'The "remote" field in "{item.path}" has no effect: every {what} is emulated.'
             yield "ignored_option", text
 
 

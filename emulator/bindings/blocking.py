@@ -69,3 +69,16 @@ class SyncBody(io.RawIOBase):
 
 async def _next(chunks: AsyncIterator[bytes]) -> bytes | None:
     return await anext(chunks, None)
+
+
+def as_bytes(body: Any) -> bytes:
+    """The bytes of a body as synchronous clients take one: text, bytes, a file, parts."""
+    if body is None:
+        return b""
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, (bytes, bytearray, memoryview)):
+        return bytes(body)
+    if hasattr(body, "read"):
+        return as_bytes(body.read())
+    return b"".join(map(as_bytes, body))

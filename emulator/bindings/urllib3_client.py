@@ -13,7 +13,7 @@ import http.client
 import io
 from typing import TYPE_CHECKING, Any
 
-from emulator.bindings.blocking import SyncBody, wait_at_most
+from emulator.bindings.blocking import SyncBody, as_bytes, wait_at_most
 from emulator.runtime.host import WebRequest, WebResponse
 from emulator.runtime.profile import generation
 from emulator.runtime.run_sync import can_run_sync
@@ -61,7 +61,7 @@ def _request(sending: Callable[[], Invocation | None], usual: Any) -> Any:
         if sender is None:
             return usual(self, method, url, body, headers, **options)
         self.emulated = _send(
-            sender, self, WebRequest(method, _absolute(self, url), _pairs(headers), _bytes(body))
+            sender, self, WebRequest(method, _absolute(self, url), _pairs(headers), as_bytes(body))
         )
         return None
 
@@ -93,18 +93,6 @@ def _pairs(headers: Any) -> tuple[tuple[str, str], ...]:
 
 def _text(value: Any) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)
-
-
-def _bytes(body: Any) -> bytes:
-    if body is None:
-        return b""
-    if isinstance(body, str):
-        return body.encode()
-    if isinstance(body, (bytes, bytearray, memoryview)):
-        return bytes(body)
-    if hasattr(body, "read"):
-        return _bytes(body.read())
-    return b"".join(map(_bytes, body))
 
 
 def _send(sender: Invocation, connection: Any, request: WebRequest) -> Any:

@@ -13,8 +13,7 @@ import io
 from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 
-from emulator.bindings.blocking import SyncBody, wait_at_most
-from emulator.bindings.urllib3_client import _bytes
+from emulator.bindings.blocking import SyncBody, as_bytes, wait_at_most
 from emulator.runtime.host import WebRequest
 from emulator.runtime.profile import generation
 from emulator.runtime.run_sync import can_run_sync
@@ -50,7 +49,7 @@ def _open(sender: Invocation, req: Any) -> http.client.HTTPResponse:
     headers = {**req.headers, **req.unredirected_hdrs}
     pairs = tuple((name.lower(), str(value)) for name, value in headers.items())
     request = WebRequest(
-        req.get_method(), req.full_url.partition("#")[0], pairs, _bytes(req.data), "manual"
+        req.get_method(), req.full_url.partition("#")[0], pairs, as_bytes(req.data), "manual"
     )
     seconds = req.timeout if isinstance(req.timeout, (int, float)) else None
     try:
