@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.runtime.calls import invoke
 from emulator.runtime.js_binary import BINARY
@@ -32,12 +33,38 @@ from emulator.runtime.js_builtins import BUILTINS
 __all__: list[str] = []
 
 
-GLOBALS: Final[dict[str, Any]] = {}
+class _Later(NamedTuple):
+    """A class that is loaded when it is first asked for: the module that has it."""
+
+    module: str
+
+
+class _Globals(dict[str, Any]):
+    """The globals by name."""
+
+    def __getitem__(self, name: str) -> Any:
+        value = super().__getitem__(name)
+        if type(value) is _Later:
+            value = self[name] = as_global(getattr(import_module(value.module), name))
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if name not in self:
+            return default
+        return self[name]
+
+
+GLOBALS: Final = _Globals()
 
 
 def register(name: str, value: Any) -> None:
     """Add a global: a `HostObject` class becomes a JavaScript class, a callable a function."""
     GLOBALS[name] = as_global(value)
+
+
+def register_later(name: str, module: str) -> None:
+    """Add the class of this name that a module has; few Workers need it, and it takes a while."""
+    GLOBALS[name] = _Later(module)
 
 
 def as_global(value: Any) -> Any:

@@ -3,9 +3,7 @@
 Importing the package adds them to the globals of the module `js`.
 """
 
-from emulator.runtime.crypto.keys import CryptoKey
-from emulator.runtime.crypto.subtle import SubtleCrypto
-from emulator.runtime.js import register
+from emulator.runtime.js import register, register_later
 from emulator.runtime.js_crypto import Crypto
 from emulator.runtime.web.abort import AbortController, AbortSignal
 from emulator.runtime.web.blob import Blob, File
@@ -40,7 +38,6 @@ from emulator.runtime.web.transform import (
 )
 from emulator.runtime.web.url import URL
 from emulator.runtime.web.url_parameters import URLSearchParams
-from emulator.runtime.web.url_pattern import URLPattern
 from emulator.runtime.web.websocket import (
     WebSocket,
     WebSocketPair,
@@ -57,7 +54,6 @@ for _class in (
     CloseEvent,
     CompressionStream,
     Crypto,
-    CryptoKey,
     CustomEvent,
     DecompressionStream,
     ErrorEvent,
@@ -75,12 +71,10 @@ for _class in (
     Reader,
     Request,
     Response,
-    SubtleCrypto,
     TextDecoderStream,
     TextEncoderStream,
     TransformStream,
     URL,
-    URLPattern,
     URLSearchParams,
     WebSocket,
     WebSocketPair,
@@ -98,8 +92,10 @@ for _name, _object in (
     ("Cloudflare", Cloudflare()),
 ):
     register(_name, _object)
-
-# Above the classes that it rewrites.
-from emulator.runtime.html.rewriter import HTMLRewriter  # noqa: E402
-
-register("HTMLRewriter", HTMLRewriter)
+for _name, _module in (
+    ("CryptoKey", "emulator.runtime.crypto.keys"),
+    ("HTMLRewriter", "emulator.runtime.html.rewriter"),
+    ("SubtleCrypto", "emulator.runtime.crypto.subtle"),
+    ("URLPattern", "emulator.runtime.web.url_pattern"),
+):
+    register_later(_name, _module)
