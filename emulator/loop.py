@@ -91,6 +91,7 @@ class SimLoop(Refusals):
     _ready: collections.deque[Any]
     _closed: bool
     _thread_id: int | None
+    _asyncgens: weakref.WeakSet[AsyncGenerator[Any, Any]]
     _check_closed: Callable[[], None]
     _exception_handler: Callable[[asyncio.AbstractEventLoop, dict[str, Any]], object] | None
 
@@ -120,7 +121,8 @@ class SimLoop(Refusals):
         self._origin = clock.start
         self._kernel_context = Context()
         self._kernel_context.run(SCOPE.set, KERNEL)
-        # The async generators that began, by id, and the scopes of those about to be finalised.
+        # The async generators that user code began, by id, and the scopes of those about to be
+        # finalised.
         self._generators: dict[int, _Generator] = {}
         self._dying: dict[int, Scope] = {}
         self._killed: list[Scope] = []
@@ -342,11 +344,12 @@ class SimLoop(Refusals):
         return self.spawn(KERNEL, coroutine, name)
 
     def _asyncgen_firstiter_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
-        self._dying.clear()
+        if self._dying:
+            self._dying.clear()
         scope = self.running_scope
         if scope is None:
             cast("Any", super())._asyncgen_firstiter_hook(agen)
-        else:
+        elif scope is not KERNEL:
             self._generators[id(agen)] = _Generator(agen, self._generator_dies, scope)
 
     def _generator_dies(self, reference: _Generator) -> None:
@@ -356,8 +359,8 @@ class SimLoop(Refusals):
             self._dying[reference.key] = reference.scope
 
     def _asyncgen_finalizer_hook(self, agen: AsyncGenerator[Any, Any]) -> None:
-        scope = self._dying.pop(id(agen), None)
-        if scope is None:
+        scope = self._dying.pop(id(agen), KERNEL)
+        if agen in self._asyncgens:
             cast("Any", super())._asyncgen_finalizer_hook(agen)
         elif scope.dead or self._closed:
             self.pin(agen)

@@ -89,21 +89,24 @@ def _reach(pinned: Sequence[object], young: frozenset[int]) -> dict[int, Any]:
     """What these objects lead to, by identity, among what is young."""
     reached: dict[int, Any] = {}
     layer = {id(one): one for one in pinned}
+    leads_on: dict[int, bool] = {}
     while layer:
         reached |= layer
-        layer = {
-            id(other): other
-            for other in gc.get_referents(*layer.values())
-            # The collector does not know what can be in no circle, such as a dict of texts.
-            if (id(other) in young or (not gc.is_tracked(other) and _may_lead_on(other)))
-            and id(other) not in reached
-        }
+        found = {}
+        for other in gc.get_referents(*layer.values()):
+            key = id(other)
+            if key in reached:
+                continue
+            if key not in young:
+                # The collector does not know what can be in no circle, such as a dict of texts.
+                kind = type(other)
+                if id(kind) not in leads_on:
+                    leads_on[id(kind)] = kind is dict or kind is tuple or _has_finalizer(kind)
+                if not leads_on[id(kind)] or gc.is_tracked(other):
+                    continue
+            found[key] = other
+        layer = found
     return reached
-
-
-def _may_lead_on(one: object) -> bool:
-    kind = type(one)
-    return kind is dict or kind is tuple or _has_finalizer(kind)
 
 
 def _has_finalizer(kind: type) -> bool:

@@ -35,8 +35,8 @@ class OutboundSite:
         self._invocation = invocation
         self._repeats = repeats
         self._request = request
-        self._name = f"{request.method} {request.url}"
-        self._site = site_name("fetch", request.method, target_of(str(request.url)))
+        self._url = str(request.url)
+        self._site = site_name("fetch", request.method, target_of(self._url))
         self._sent: SentRequest | None = None
         invocation.kernel.trace.masker.meet(request.headers.multi_items())
         self._fault = self._meet()
@@ -53,8 +53,8 @@ class OutboundSite:
             raise httpx.ConnectError(self._say("was not sent"), request=self._request)
         if self._action == "status":
             return self._answer_with(self._argument or 503)
-        kernel, url = self._invocation.kernel, str(self._request.url)
-        facts = {"method": self._request.method, "url": url}
+        kernel = self._invocation.kernel
+        facts = {"method": self._request.method, "url": self._url}
         key = self._request.headers.get(KEY)
         if key is not None:
             facts["key"] = key
@@ -69,9 +69,9 @@ class OutboundSite:
 
     def answered(self, response: httpx.Response) -> httpx.Response:
         """What strikes when the outside has answered: the answer the sender gets instead."""
-        kernel, url = self._invocation.kernel, str(self._request.url)
+        kernel, subject = self._invocation.kernel, self._invocation.subject
         kernel.trace.masker.meet(response.headers.multi_items())
-        kernel.record("response_in", self._invocation.subject, url=url, status=response.status_code)
+        kernel.record("response_in", subject, url=self._url, status=response.status_code)
         self.heard(response)
         self.failed()
         if self._action == "lose_reply" and self._argument is not None:
@@ -134,7 +134,7 @@ class OutboundSite:
         return httpx.Response(status, request=self._request)
 
     def _say(self, what: str) -> str:
-        return f"{self._name} {what}, by the fault {self._fault}"
+        return f"{self._request.method} {self._url} {what}, by the fault {self._fault}"
 
 
 def _content(request: httpx.Request) -> bytes | None:

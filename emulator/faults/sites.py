@@ -296,6 +296,7 @@ ARGUMENTS: Final[Mapping[str, Takes]] = MappingProxyType(
 
 
 @lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=1024)
 def site_name(kind: str, *names: str) -> str:
     """Return a site's name, with what a name may not hold verbatim percent-encoded.
 
