@@ -121,6 +121,7 @@ FLAGS: Final = (
         "no_spec_compliant_dispatch_exceptions",
         "2026-09-15",
     ),
+    Flag("service_binding_extra_handlers"),
     # Requests, responses and what they carry.
     Flag(
         "formdata_parser_supports_files",
@@ -293,7 +294,6 @@ request_cf_overrides_cache_rules no_request_cf_overrides_cache_rules
 require_returns_default_export require_returns_namespace
 rpc_dispose_cancels_call
 rtti_api
-service_binding_extra_handlers
 set_event_target_this no_set_event_target_this
 set_forwardable_email_full_headers set_forwardable_email_single_headers
 set_tostring_tag do_not_set_tostring_tag

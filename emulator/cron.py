@@ -3,39 +3,31 @@
 1. Where virtual time passes a trigger's instant it fires, for the handler and for the Workflows
    that have this cron among their `schedules`. No call waits for it: its timer is passive. The
    local runtime never fires one.
-2. A run, its background work included, may take 15 minutes (docs: Workers limits, "Cron
-   Triggers"); what it gives to `waitUntil` has no limit of its own, and its failure is the run's.
-   Nobody repeats a run that failed.
+2. Nobody repeats a run that failed.
 3. At the site `cron.<worker>` a run may be missed, come twice, fail before its first line, or lose
    its power.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from emulator.clock import MICROSECONDS, instant, moment
+from emulator.clock import instant, moment
 from emulator.cron_dialect import parse
 from emulator.errors import WorkerLoadError
 from emulator.faults.sites import site_name
-from emulator.foreign import is_foreign
-from emulator.invocation import Invocation
-from emulator.location import format_error
 from emulator.logs import Log
-from emulator.runtime.proxies import wrap
-from emulator.values import UNDEFINED, HostObject, JsException
+from emulator.scheduled import ScheduledRun
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable
     from datetime import datetime
 
     from emulator.cron_dialect import CronTimes
-    from emulator.isolate import Isolate, Worker
+    from emulator.isolate import Worker
     from emulator.kernel import Kernel
     from emulator.loop import Timer
     from emulator.workflows.service import Workflows
-
-_WALL_TIME = 15 * 60 * MICROSECONDS
 
 
 class Trigger(NamedTuple):
@@ -43,50 +35,6 @@ class Trigger(NamedTuple):
 
     cron: str
     at: int
-
-
-class ScheduledController(HostObject):
-    """What a `scheduled` handler gets: `cron`, and `scheduledTime` in milliseconds."""
-
-    js_class = "ScheduledController"
-    js_members = frozenset({"cron", "scheduledTime", "noRetry"})
-
-    def __init__(self, cron: str, scheduled: int) -> None:
-        self.cron = cron
-        self.scheduledTime = scheduled
-
-    def noRetry(self, *_: Any) -> object:
-        """Accepted, as in production."""
-        return UNDEFINED
-
-
-class ScheduledRun(Invocation):
-    """One run of a `scheduled` handler; `outcome` is None until it ended."""
-
-    def __init__(self, isolate: Isolate, cron: str) -> None:
-        about = f"scheduled {cron}".rstrip()
-        super().__init__(isolate, about, subject=isolate.kernel.numbered(about), about=about)
-        self.limit = None
-        self._wall_time = self.kernel.loop.kernel_at(
-            self.kernel.now + _WALL_TIME, self._exceed, owner="a cron run's wall time"
-        )
-        self.outcome: str | None = None
-        self.error: BaseException | None = None
-
-    def finish(self) -> None:
-        """Fix the outcome when all its work is done."""
-        self._wall_time.cancel()
-        self.error = self.background.error if self.error is None else self.error
-        self.outcome = "exception" if self.error is not None else "ok"
-
-    def cut(self) -> None:
-        """Its isolate lost power, or its time is over."""
-        self._wall_time.cancel()
-        self.outcome = "canceled"
-
-    def _exceed(self) -> None:
-        self.log("error", f"{self.event} exceeded its wall time of 15 minutes")
-        self.kill()
 
 
 class Cron:
@@ -168,7 +116,6 @@ class Cron:
         self, worker: Worker, trigger: Trigger, faults: Container[str], *, struck: bool
     ) -> ScheduledRun:
         run = ScheduledRun(worker.isolate, trigger.cron)
-        run.on_end, run.on_killed = run.finish, run.cut
         run.struck = struck
         if "miss" in faults:
             self._kernel.record("lost", run.subject, cron=trigger.cron)
@@ -179,26 +126,8 @@ class Cron:
             worker.crash()
             run.cut()
             return run
-        controller = ScheduledController(trigger.cron, trigger.at // 1000)
-        run.start(self._run(run, controller, faults))
+        run.begin(trigger.at, faults)
         return run
-
-    async def _run(
-        self, run: ScheduledRun, controller: ScheduledController, faults: Container[str]
-    ) -> None:
-        try:
-            if "fail" in faults:
-                raise JsException("Error", "internal error")
-            result = run.isolate.handler("scheduled", run)(wrap(controller))
-            if hasattr(result, "__await__"):
-                await result
-        except BaseException as error:
-            if is_foreign(error):
-                raise
-            run.error = error
-            run.log("error", format_error(error, run.isolate.worker.folder))
-        if "crash_after" in faults:
-            run.isolate.worker.crash()
 
 
 def triggers_of(worker: Worker) -> list[str]:

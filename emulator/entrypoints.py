@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import linecache
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
@@ -96,6 +96,10 @@ class Script:
         if event in _RELAXED:
             return self._relaxed(event, method, None, None)
         return lambda argument, *_: _call_strictly(event, method, argument)
+
+    def of(self, default: type[Any]) -> Script:
+        """The same module as an event sees it that is meant for another of its entrypoints."""
+        return replace(self, default=default, functions={}, _arity={})
 
     def misfits(self) -> list[Misfit]:
         """The `queue` and `scheduled` handlers that three arguments do not fit (rule 4)."""
@@ -245,6 +249,11 @@ def is_handler(cls: type[Any], name: str) -> bool:
     return False
 
 
+async def awaited(result: Any) -> Any:
+    """Return what a handler's result comes to: many a handler is no coroutine."""
+    return await result if hasattr(result, "__await__") else result
+
+
 def relaxed_call(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a function with as many of the arguments as it takes; they are at most four."""
     return function(*arguments[: _positional(function)])
@@ -266,8 +275,7 @@ def _positional(function: Callable[..., Any]) -> int:
 
 async def _call_strictly(event: str, method: Callable[..., Any], argument: Any) -> Any:
     try:
-        result = method(argument, None, None)
-        return await result if inspect.isawaitable(result) else result
+        return await awaited(method(argument, None, None))
     except (TypeError, AttributeError) as error:
         passed_none.explain(error, method)
         wrong = isinstance(error, TypeError) and event in _SIGNATURES and not _takes_three(method)

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from emulator.bindings.outbound import read_body
+from emulator.entrypoints import awaited
 from emulator.errors import WorkerCrashed, WorkerLoadError
 from emulator.faults.sites import site_name
 from emulator.foreign import is_foreign
@@ -254,8 +255,7 @@ class Ingress:
         incoming = request_from_web(request)
         # A class gets the SDK's `Request`, a global handler JavaScript's.
         value = handler(wrap(incoming) if isolate.script.default is None else Request(incoming))
-        if hasattr(value, "__await__"):
-            value = await value
+        value = await awaited(value)
         try:
             return handshake.check(request, response_to_web(value))
         except JsException as error:

@@ -179,11 +179,16 @@ class Isolate:
         """Run the main module; raises `WorkerLoadError`."""
         self.script = self.kernel.inside(self._load)
 
-    def handler(self, event: str, invocation: Invocation) -> Callable[..., Any]:
-        """Return the handler of `event` on a fresh instance; raises what its `__init__` raises."""
-        patched = self.script.default is not None
-        ctx = ExecutionContext(invocation, patched=patched)
-        return self.script.bind(event, wrap(ctx), raw_env())
+    def handler(
+        self, event: str, invocation: Invocation, script: Script | None = None
+    ) -> Callable[..., Any]:
+        """Return the handler of `event` on a fresh instance; raises what its `__init__` raises.
+
+        `script` is what the event sees of the module, where it is not for the default entrypoint.
+        """
+        script = script or self.script
+        ctx = ExecutionContext(invocation, patched=script.default is not None)
+        return script.bind(event, wrap(ctx), raw_env())
 
     def kill(self) -> None:
         """Cut the power: no line of this isolate runs again."""

@@ -114,7 +114,7 @@ _LAYERS = (
         *("bindings", "queues", "workflows", "objects", "d1", "kv", "rpc", "ingress"),
         *("services", "cache", "assets", "r2"),
         *("ratelimit", "analytics", "emails", "version_metadata"),
-        *("response_body", "cron", "client"),
+        *("response_body", "cron", "scheduled", "client"),
     ),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),

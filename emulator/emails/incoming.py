@@ -16,6 +16,7 @@ from emulator.bindings import calls
 from emulator.email_config import SenderConfig
 from emulator.emails.bindings import read_mail
 from emulator.emails.reading import built, failed, read
+from emulator.entrypoints import awaited
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
 from emulator.location import format_error
@@ -94,9 +95,7 @@ class EmailRun(Invocation):
 
     async def _serve(self, message: ForwardableEmailMessage) -> None:
         try:
-            result = self.isolate.handler("email", self)(wrap(message))
-            if hasattr(result, "__await__"):
-                await result
+            await awaited(self.isolate.handler("email", self)(wrap(message)))
         except BaseException as error:
             if is_foreign(error):
                 raise

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from emulator.clock import instant, moment
 from emulator.queues import options
 from emulator.queues.bindings import batch_message, one_message
-from emulator.queues.model import SECOND, Backlog, Batch, Delivery, Outgoing, Result
+from emulator.queues.model import Backlog, Batch, Delivery, Outgoing, Result
 from emulator.queues.plain import plain_body
+from emulator.queues.reply import reply
 from emulator.queues.run import ConsumerRun, DeliveryRecord
 from emulator.runtime.host import current
 from emulator.runtime.rpc import to_canonical
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from emulator.caller import Caller
     from emulator.kernel import Kernel
     from emulator.queues.limits import Verb
-    from emulator.queues.model import Counts, Duration
+    from emulator.queues.model import Counts
     from emulator.queues.service import Queues
 
 
@@ -293,16 +294,12 @@ def _attempts(count: Any) -> int:
 
 def _batch_result(run: ConsumerRun) -> BatchResult:
     # A run that was cut off recorded nothing that counts.
-    result = run.result or Result()
+    told = reply(run.result or Result())
     return BatchResult(
         outcome=run.outcome,
-        ack_all=result.ack_all,
-        retry_batch={"retry": result.retry_batch, **_seconds(result.retry_batch_delay)},
-        explicit_acks=list(result.explicit_acks),
-        retry_messages=[{"msgId": id, **_seconds(delay)} for id, delay in result.retries.items()],
+        ack_all=told["ackAll"],
+        retry_batch=told["retryBatch"],
+        explicit_acks=told["explicitAcks"],
+        retry_messages=told["retryMessages"],
         error=run.error,
     )
-
-
-def _seconds(delay: Duration | None) -> dict[str, int]:
-    return {} if delay is None else {"delaySeconds": delay // SECOND}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from emulator.entrypoints import awaited
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
 from emulator.location import caller, format_error
@@ -73,9 +74,13 @@ class ConsumerRun(Invocation):
     `fault` is the action of a fault that decides how it ends: `fail`, `lose_ack` or `timeout`.
     """
 
-    def __init__(self, isolate: Isolate, batch: Batch, *, fault: str = "") -> None:
-        super().__init__(isolate, f"queue {batch.queue} #{batch.number}")
+    def __init__(
+        self, isolate: Isolate, batch: Batch, *, fault: str = "", subject: str = "", about: str = ""
+    ) -> None:
+        event = f"queue {batch.queue} #{batch.number}"
+        super().__init__(isolate, event, subject=subject, about=about)
         self.batch = batch
+        self.script = isolate.script  # what it sees of the module: whose `queue` is called
         self.limit = None  # the wall time of the whole run counts instead
         self.outcome = "ok"
         self.error: BaseException | None = None
@@ -129,6 +134,11 @@ class ConsumerRun(Invocation):
             self._fail(error)
 
     @property
+    def recorded(self) -> Result:
+        """What its calls on the batch came to so far, whoever gets to know."""
+        return self._record.result(self.outcome)
+
+    @property
     def repeats(self) -> bool:
         """Whether the platform delivers again what the code that runs now fails to do.
 
@@ -149,13 +159,11 @@ class ConsumerRun(Invocation):
 
     async def _call_handler(self) -> None:
         try:
-            if not self.isolate.script.handles("queue"):
+            if not self.script.handles("queue"):
                 self.log("warn", _NO_HANDLER)
-            handler = self.isolate.handler("queue", self)
+            handler = self.isolate.handler("queue", self, self.script)
             batch = QueueController(self.batch, self._record, self.kernel.profile)
-            result = handler(wrap(batch), None, None)
-            if hasattr(result, "__await__"):
-                await result
+            await awaited(handler(wrap(batch), None, None))
         except BaseException as error:
             self._fail(error)
             if is_foreign(error):

@@ -7,10 +7,9 @@ handlers are refused before (workerd, `worker-rpc.c++`); `fetch` of a stub is a 
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.entrypoints import relaxed_call
+from emulator.entrypoints import awaited, relaxed_call
 from emulator.runtime.rpc_values import argument_of, result_of
 from emulator.runtime.sdk.request import Request
 from emulator.runtime.web.boundary import request_from_web, response_to_web
@@ -46,10 +45,7 @@ def method_of(instance: Any, name: str) -> Any:
 
 async def call_method(method: Any, arguments: list[Any]) -> Any:
     """Call a method with canonical values, and return its canonical result."""
-    result = method(*map(argument_of, arguments))
-    if inspect.isawaitable(result):
-        result = await result
-    return result_of(result)
+    return result_of(await awaited(method(*map(argument_of, arguments))))
 
 
 def handler_of(instance: Any, name: str) -> Any:
@@ -62,8 +58,7 @@ def handler_of(instance: Any, name: str) -> Any:
 
 async def call_handler(handler: Any, *arguments: Any) -> Any:
     """Call a handler with as many of the arguments as it takes, and wait for its result."""
-    result = relaxed_call(handler, *arguments)
-    return await result if inspect.isawaitable(result) else result
+    return await awaited(relaxed_call(handler, *arguments))
 
 
 def request_for(request: WebRequest) -> Request:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from emulator.bindings import calls
 from emulator.rpc.stub import Fetcher
+from emulator.runtime.host import current
+from emulator.services.arguments import batch_of, trigger_of
 from emulator.values import UNDEFINED, HostObject, JsException
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Mapping
 
     from emulator.invocation import Invocation
     from emulator.services.target import ServiceTarget
 
+# Experimental: it cannot be deployed. Without it both are methods as any other.
+FLAG: Final = "service_binding_extra_handlers"
+_HANDLERS: Final = ("queue", "scheduled")
 _BAD_OPTIONS = "Failed to execute 'LoopbackServiceStub': parameter 1 is not of type 'Options'."
 _NOT_SENT = (
     'Could not serialize object of type "LoopbackServiceStub". This type does not support '
@@ -21,11 +28,42 @@ _NOT_SENT = (
 )
 
 
-class LoopbackServiceStub(Fetcher):
+class ServiceStub(Fetcher):
+    """A service on `env`; with a flag, its handlers `queue` and `scheduled` can be called, too."""
+
+    target: ServiceTarget
+
+    def js_lookup(self, name: str) -> Any:
+        """Return a member, a handler of events, or the method of that name."""
+        if name in _HANDLERS and FLAG in current().flags:
+            return getattr(self, name)
+        return super().js_lookup(name)
+
+    def queue(self, *arguments: Any) -> asyncio.Future[Any]:
+        """Hand a batch to the `queue` handler; wrong arguments are the promise's error."""
+        caller = calls.caller_of()
+        try:
+            batch = batch_of(arguments, caller.kernel.now)
+        except JsException as error:
+            return calls.refuse(error)
+        caller.effect(f"a batch for {self.target.describe()}")
+        return self.target.queue(caller, batch)
+
+    def scheduled(self, *arguments: Any) -> asyncio.Future[Any]:
+        """Run the `scheduled` handler; wrong arguments are the promise's error."""
+        caller = calls.caller_of()
+        try:
+            trigger = trigger_of(arguments)
+        except JsException as error:
+            return calls.refuse(error)
+        caller.effect(f"a scheduled event for {self.target.describe()}")
+        return self.target.scheduled(caller, trigger)
+
+
+class LoopbackServiceStub(ServiceStub):
     """An entrypoint of the Worker's own, on `ctx.exports`; called, it takes `props`."""
 
     js_class = "LoopbackServiceStub"
-    target: ServiceTarget
 
     def __call__(self, options: Any = UNDEFINED, *_: Any) -> Fetcher:
         """The same entrypoint with props of its own."""
@@ -34,7 +72,7 @@ class LoopbackServiceStub(Fetcher):
             props = {}
         if not isinstance(props, dict):
             raise JsException("TypeError", _BAD_OPTIONS)
-        return Fetcher(self.target.with_props(copy.deepcopy(props)))
+        return ServiceStub(self.target.with_props(copy.deepcopy(props)))
 
     def transferred(self, sender: Invocation) -> HostObject:
         """Refused: without props it is the Worker's own."""

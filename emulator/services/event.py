@@ -35,6 +35,7 @@ from emulator.runtime.proxies import wrap
 from emulator.runtime.rpc import raw_env
 from emulator.runtime.web.boundary import request_from_web
 from emulator.services.entrypoint import entrypoint_class
+from emulator.services.handlers import about_call
 from emulator.values import JsException
 from emulator.websockets import handshake
 from emulator.websockets.line import stay_for
@@ -58,8 +59,7 @@ class ServiceEvent(Invocation):
     """A call of a method, or a request, from another Worker or the Worker itself."""
 
     def __init__(self, isolate: Isolate, entrypoint: str | None, method: str) -> None:
-        worker = isolate.worker.name
-        about = f"service {worker}{'' if entrypoint is None else f'.{entrypoint}'} {method}"
+        about = about_call(isolate, entrypoint, method)
         super().__init__(isolate, about, subject=isolate.kernel.numbered(about), about=about)
         self.answer: Callable[[Any, JsException | None], None]
         self.caller: Invocation

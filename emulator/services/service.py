@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
-from emulator.rpc.stub import Fetcher
-from emulator.services.bindings import Exports, LoopbackServiceStub
+from emulator.services.bindings import Exports, LoopbackServiceStub, ServiceStub
 from emulator.services.entrypoint import DEFAULT, entrypoint_class, named
 from emulator.services.target import ServiceTarget, site_of
 
@@ -49,7 +48,7 @@ class Services:
     def _stub(self, one: Service) -> HostObject:
         entrypoint = None if one.entrypoint == DEFAULT else one.entrypoint
         target = ServiceTarget(self, one.binding, one.service, entrypoint, one.props, routed=True)
-        return Fetcher(target)
+        return ServiceStub(target)
 
     def hold(self, target: ServiceTarget) -> None:
         """Note a target, which user code may keep for ever."""

@@ -7,6 +7,7 @@ caller.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.bindings import calls
@@ -14,6 +15,7 @@ from emulator.errors import WorkerLoadError
 from emulator.faults.sites import site_name
 from emulator.rpc.errors import carried, disconnected
 from emulator.services.event import ServiceEvent
+from emulator.services.handlers import QueueCall, ScheduledCall
 from emulator.values import JsException
 
 if TYPE_CHECKING:
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from emulator.invocation import Invocation
-    from emulator.isolate import Worker
+    from emulator.isolate import Isolate, Worker
+    from emulator.queues.model import Batch
     from emulator.runtime.host import WebRequest, WebResponse
+    from emulator.services.arguments import Trigger
+    from emulator.services.handlers import Call
     from emulator.services.service import Services
 
     Work = Callable[[ServiceEvent], Coroutine[Any, Any, Any]]
+    Make = Callable[[Isolate, str | None], Call]
 # Documentation, "Service bindings", limits: a request passes through so many Workers.
 MOST_WORKERS: Final = 32
 _TOO_DEEP: Final = (
@@ -74,19 +80,36 @@ class ServiceTarget:
 
     def call(self, caller: Invocation, method: str, arguments: list[Any]) -> asyncio.Future[Any]:
         """Call a method of the entrypoint."""
-        return self._send(caller, method, {}, lambda event: event.run_method(method, arguments))
+        work = partial(ServiceEvent.run_method, method=method, arguments=arguments)
+        return self._send(caller, method, {}, self._method(caller, method, work))
 
     def fetch(self, caller: Invocation, request: WebRequest) -> asyncio.Future[Any]:
         """Send a request to the entrypoint."""
-        url = {"url": request.url}
-        return self._send(caller, "fetch", url, lambda event: event.run_fetch(request), request)
+        work = partial(ServiceEvent.run_fetch, request=request)
+        make = self._method(caller, "fetch", work)
+        return self._send(caller, "fetch", {"url": request.url}, make, request)
+
+    def scheduled(self, caller: Invocation, trigger: Trigger) -> asyncio.Future[Any]:
+        """Call the entrypoint's `scheduled` handler."""
+        make = partial(ScheduledCall, trigger=trigger)
+        return self._send(caller, "scheduled", {"cron": trigger.cron}, make)
+
+    def queue(self, caller: Invocation, batch: Batch) -> asyncio.Future[Any]:
+        """Call the entrypoint's `queue` handler."""
+        facts = {"queue": batch.queue, "messages": len(batch.messages)}
+        return self._send(caller, "queue", facts, partial(QueueCall, batch=batch))
+
+    def _method(self, caller: Invocation, method: str, work: Work) -> Make:
+        return lambda isolate, entrypoint: _MethodCall(
+            ServiceEvent(isolate, entrypoint, method), caller, work
+        )
 
     def _send(
         self,
         caller: Invocation,
         method: str,
-        facts: dict[str, str],
-        work: Work,
+        facts: dict[str, Any],
+        make: Make,
         request: WebRequest | None = None,
     ) -> asyncio.Future[Any]:
         services, (binding, service, entrypoint) = self._known, self._place
@@ -100,16 +123,16 @@ class ServiceTarget:
                     return self._asset(caller, request, *served)
             if caller.depth >= MOST_WORKERS and services.kernel.profile == "production":
                 raise JsException("Error", _TOO_DEEP)
-            event = self._event(services.worker(service), entrypoint, method)
-            event.props, event.caller = self._props, caller
-            event.in_request, event.retried = in_request, repeats
-            event.depth = caller.depth + 1
+            call = _made(make, services.worker(service), entrypoint)
+            run = call.run
+            run.props = self._props
+            run.in_request, run.retried = in_request, repeats
+            run.depth = caller.depth + 1
             services.kernel.record(
-                "service_call", event.subject, method=method, by=caller.subject, **facts
+                "service_call", run.subject, method=method, by=caller.subject, **facts
             )
             answer = calls.Later()
-            event.answer = lambda value, error: _settle(answer, event, caller, value, error)
-            event.begin(work(event))
+            call.begin(answer)
             return answer
 
         site = "" if caller.is_test else services.site(binding, method)
@@ -130,11 +153,26 @@ class ServiceTarget:
         )
         return response
 
-    def _event(self, worker: Worker, entrypoint: str | None, method: str) -> ServiceEvent:
-        try:
-            return ServiceEvent(worker.isolate, entrypoint, method)
-        except WorkerLoadError as error:
-            raise JsException("Error", str(error)) from error
+
+class _MethodCall:
+    """A call of a method, or a request."""
+
+    def __init__(self, event: ServiceEvent, caller: Invocation, work: Work) -> None:
+        self.run = event
+        self._work = work
+        event.caller = caller
+
+    def begin(self, answer: calls.Later) -> None:
+        event = self.run
+        event.answer = lambda value, error: _settle(answer, event, event.caller, value, error)
+        event.begin(self._work(event))
+
+
+def _made(make: Make, worker: Worker, entrypoint: str | None) -> Call:
+    try:
+        return make(worker.isolate, entrypoint)
+    except WorkerLoadError as error:
+        raise JsException("Error", str(error)) from error
 
 
 def _settle(

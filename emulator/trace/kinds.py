@@ -96,7 +96,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "alarm_lost": Kind(tone="lost"),
     "reset": Kind(("error",), tone="bad", brief=("error",)),
     "kv": Kind(("call", "by"), ("key", "keys", "prefix", "stale", "error"), brief=("call", "key")),
-    "service_call": Kind(("method", "by"), ("url",), brief=("method",)),
+    "service_call": Kind(("method", "by"), ("url", "cron", "queue", "messages"), brief=("method",)),
     "service_done": Kind(tone="done"),
     "service_error": Kind(("error",), tone="bad", brief=("error",)),
     "cache": Kind(("call", "url", "outcome", "by"), brief=("call", "outcome")),
