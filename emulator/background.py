@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.clock import MICROSECONDS, moment
-from emulator.location import Location, caller, format_error
+from emulator.location import Location, caller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -98,7 +98,7 @@ class Background:
             record.state, record.error = _outcome(task)
             if record.error is not None:
                 self.error = record.error if self.error is None else self.error
-                owner.log("error", format_error(record.error, owner.isolate.worker.folder))
+                owner.threw(record.error)
                 owner.on_background_error(record, record.error)
         owner.end_if_idle()
 

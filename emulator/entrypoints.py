@@ -40,6 +40,7 @@ _EVENTS = ("fetch", "queue", "scheduled", "tail", "email")
 _SIGNATURES = {
     "queue": "queue(self, batch, env, ctx)",
     "scheduled": "scheduled(self, controller, env, ctx)",
+    "tail": "tail(self, events, env, ctx)",
 }
 # Most arguments of a handler that is called with as many as it takes.
 _MOST = 4
@@ -102,7 +103,7 @@ class Script:
         return replace(self, default=default, functions={}, _arity={})
 
     def misfits(self) -> list[Misfit]:
-        """The `queue` and `scheduled` handlers that three arguments do not fit (rule 4)."""
+        """The `queue`, `scheduled` and `tail` handlers that three arguments do not fit (rule 4)."""
         if self.default is None:
             return []
         found = (

@@ -21,6 +21,7 @@ from emulator.faults.sites import site_name
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
 from emulator.location import describe_error, format_error, raised_at
+from emulator.recording import Onset
 from emulator.response_body import as_sent
 from emulator.runtime.host import WebRequest, WebResponse
 from emulator.runtime.proxies import wrap
@@ -204,6 +205,7 @@ class Ingress:
         invocation.struck = bool(faults)
         invocation.on_killed = lambda: self._killed(exchange, subject)
         self._open[exchange] = invocation
+        invocation.watch(Onset.fetch(request))
         invocation.start(self._serve(worker, invocation, exchange, action))
 
     def _serve_asset(
@@ -227,9 +229,14 @@ class Ingress:
         except BaseException as error:
             if is_foreign(error):
                 raise
+            invocation.fails()
             response = as_sent(exchange.request, await self._failed(invocation, exchange, error))
         self._open.pop(exchange, None)
         self._kernel.trace.masker.meet(response.headers)
+        if invocation.recording is not None:
+            invocation.recording.status = response.status
+        if exchange.abandoned:
+            invocation.fails("canceled")
         if not action:
             carried = http_body(response.body)
             self._kernel.record("response", invocation.subject, status=response.status, **carried)
@@ -318,7 +325,7 @@ class Ingress:
     def _report(invocation: Invocation, error: BaseException) -> str:
         """Log an exception and make it a finding; returns it as production's error page has it."""
         text = _describe(invocation, error)
-        invocation.log("error", text)
+        invocation.threw(error, text)
         shown = describe_error(error).removeprefix("pyodide.ffi.JsException: ")
         where = raised_at(error) or invocation.isolate.script.defined_at("fetch")
         invocation.find("handler_exception", f"{invocation.about}: {shown}", where)

@@ -23,24 +23,30 @@ from emulator.findings import Finding
 from emulator.location import caller, describe_error, format_error, raised_at
 from emulator.logs import Log
 from emulator.loose_ends import LooseEnds
+from emulator.recording import Place, Recording
 from emulator.scope import SCOPE, Scope
 from emulator.values import JsException
 from emulator.websockets.line import pair
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from emulator.background import BackgroundTask
     from emulator.importer import ModuleSpace
     from emulator.isolate import Isolate
     from emulator.kernel import Kernel
     from emulator.location import Location
+    from emulator.recording import Onset
     from emulator.runtime.host import CacheService, WebRequest, WebResponse
     from emulator.runtime.promises import PyodideFuture
     from emulator.values import HostObject
     from emulator.websockets.line import End
 
 _EXPORTS = "enable_ctx_exports"
+_OURS = "pyodide.ffi.JsException: "
+_DEFAULT = Place()
+# The outcome of an event whose time was over.
+CUT_BY_TIME = "exceededWallTime"
 _GLOBAL_SCOPE = (
     "Disallowed operation called within global scope. Asynchronous I/O (ex: fetch() or connect()), "
     "setting a timeout, and generating random values are not allowed within global scope. To fix "
@@ -88,6 +94,8 @@ class Invocation(Scope):
         self.background = Background(self)
         self.on_end: Callable[[], None] = _nothing
         self.on_killed: Callable[[], None] = _nothing
+        # What happened in it, where Workers tail this one; see `watch`.
+        self._recording: Recording | None = None
         self._evicted = False  # a fault takes its background work when it has answered
         self._leavers: list[Callable[[], None]] | None = None
         self._loose_ends = LooseEnds(self)
@@ -126,6 +134,11 @@ class Invocation(Scope):
     def repeats(self) -> bool:
         """Whether the platform repeats the code that runs now, should it fail."""
         return self.retried
+
+    @property
+    def recording(self) -> Recording | None:
+        """What happened in it so far, where Workers tail this one."""
+        return self._recording
 
     @property
     def lasting(self) -> Invocation:
@@ -193,10 +206,39 @@ class Invocation(Scope):
     def effect(self, what: str) -> None:
         """Told of an effect on the outside; only a Workflow's `run` has a rule about these."""
 
-    def log(self, level: str, text: str) -> None:
+    def log(self, level: str, text: str, arguments: Sequence[Any] | None = None) -> None:
+        """Keep a line; `arguments` are what `console` was given, where it was."""
+        recording = self.recording
+        if recording is not None:
+            recording.log(self.kernel.now, level, [text] if arguments is None else arguments)
+        self._keep_line(level, text)
+
+    def _keep_line(self, level: str, text: str) -> None:
         kernel = self.kernel
         kernel.logs.append(Log(moment(kernel.now), self.worker, level, text))
         kernel.record("log", self.subject, level=level, text=text)
+
+    def threw(self, error: BaseException, text: str = "") -> None:
+        """Keep what its code failed with: a line here, an exception for who tails the Worker."""
+        self.note_exception(error)
+        self._keep_line("error", text or format_error(error, self.isolate.worker.folder))
+
+    def note_exception(self, error: BaseException) -> None:
+        """Keep what its code failed with for who tails the Worker."""
+        recording = self.recording
+        if recording is None:
+            return
+        if isinstance(error, JsException):
+            recording.threw(self.kernel.now, error.name, error.message)
+        else:
+            text = format_error(error, self.isolate.worker.folder)
+            recording.threw(self.kernel.now, "PythonError", f"{text}\n")
+
+    def fails(self, outcome: str = "exception") -> None:
+        """Let its outcome be told as this one, unless it has failed already."""
+        recording = self.recording
+        if recording is not None and recording.outcome == "ok":
+            recording.outcome = outcome
 
     def urandom(self, size: int) -> bytes:
         self.reads("randomness")
@@ -208,8 +250,8 @@ class Invocation(Scope):
 
     def report(self, error: BaseException) -> None:
         text = format_error(error, self.isolate.worker.folder)
-        self.log("error", f"Uncaught {text.removeprefix('pyodide.ffi.JsException: ')}")
-        shown = describe_error(error).removeprefix("pyodide.ffi.JsException: ")
+        self.threw(error, f"Uncaught {text.removeprefix(_OURS)}")
+        shown = describe_error(error).removeprefix(_OURS)
         self.find("handler_exception", f"{self.about}: {shown}", raised_at(error))
 
     def track(self, call: Any) -> None:
@@ -252,6 +294,11 @@ class Invocation(Scope):
             raise JsException("Error", _OTHER_REQUEST)
 
     # -- life ------------------------------------------------------------------------------------
+
+    def watch(self, onset: Onset, place: Place = _DEFAULT) -> None:
+        """Record what happens in it, where Workers tail this one."""
+        if self.isolate.worker.tailed is not None:
+            self._recording = Recording(self.kernel.now, onset, place)
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         """Run the handler as this invocation's main task."""
@@ -348,6 +395,8 @@ class Invocation(Scope):
         if self.gone:
             return
         self.background.lose()
+        if self._recording is not None and self._recording.outcome != CUT_BY_TIME:
+            self._recording = None  # nobody is left who could tell
         self._leave()
         if not self.dead:
             self.kernel.loop.kill(self)
@@ -361,6 +410,10 @@ class Invocation(Scope):
         if not self.dead:
             self._loose_ends.close()
         self.isolate.invocations.pop(self, None)
+        recording, self._recording = self._recording, None
+        tailed = self.isolate.worker.tailed
+        if recording is not None and tailed is not None:
+            tailed(self, recording)
         leavers, self._leavers = self._leavers, None
         for callback in leavers or ():
             callback()

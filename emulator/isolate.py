@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from emulator.absent_bindings import AbsentBinding
     from emulator.config import WorkerConfig
     from emulator.kernel import Kernel
+    from emulator.recording import Recording
     from emulator.values import HostObject
 
 
@@ -54,6 +55,8 @@ class Worker:
         self.exporter: Callable[[Script], HostObject] | None = None
         # The names of all Workers, for what is said of one that is missing.
         self.beside: tuple[str, ...] = (config.name,)
+        # What is told of events that are over, where Workers tail this one.
+        self.tailed: Callable[[Invocation, Recording], None] | None = None
         # Names of what its memory kept though an isolate was lost, as an object's does. What is
         # frozen for good must not lead to the memory itself.
         self.kept: dict[str, None] = {}

@@ -35,6 +35,7 @@ from emulator.ratelimit.service import RateLimits
 from emulator.runtime.pyproxy import PyProxy
 from emulator.secrets import Masker
 from emulator.services.service import Services
+from emulator.tails.service import Tails
 from emulator.timers import describe as describe_timer
 from emulator.trace.live import LiveTrace
 from emulator.values import HostObject
@@ -128,6 +129,7 @@ class Platform:
         self.analytics = Analytics(self.kernel)
         self.emails = Emails(self.kernel)
         self.services = Services(self.kernel, settings.workers)
+        self.tails = Tails(self.kernel)
         self.caches = self.kernel.caches = Caches(self.kernel)
         self.assets = Assets(self.kernel, deployment)
         self.services.before = self.assets.before
@@ -176,6 +178,7 @@ class Platform:
                     self.workflows.add(workflow, worker)
             self.objects.add(worker)
             self.services.add(worker)
+            self.tails.add(worker)
             exported = self.objects.exports(worker)
             worker.exporter = partial(self.services.exports, worker.name, exported)
             worker.beside = tuple(one.name for one in self.settings.workers)
@@ -201,6 +204,8 @@ class Platform:
         for flaw in (*handler_flaws(worker), *option_flaws(worker)):
             place = flaw.location.relative_to(worker.folder) if flaw.location else None
             self._find(flaw.code, flaw.message, worker.name, place)
+        for code, message in self.tails.problems(worker):
+            self._find(code, message, worker.name)
         for workflow in own_workflows(worker):
             workflow_class(worker.isolate, workflow)
         for space in self.objects.spaces_of(worker):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from emulator.clock import MICROSECONDS
 from emulator.entrypoints import awaited
 from emulator.foreign import is_foreign
-from emulator.invocation import Invocation
-from emulator.location import format_error
+from emulator.invocation import CUT_BY_TIME, Invocation
+from emulator.recording import Onset, Place
 from emulator.runtime.proxies import wrap
 from emulator.values import UNDEFINED, HostObject, JsException
 
@@ -49,6 +49,7 @@ class ScheduledRun(Invocation):
         about = about or event
         super().__init__(isolate, event, subject=isolate.kernel.numbered(about), about=about)
         self.cron = cron
+        self.entrypoint: str | None = None
         self.script = isolate.script  # what it sees of the module: whose `scheduled` is called
         self.limit = None
         self.outcome: str | None = None
@@ -69,6 +70,8 @@ class ScheduledRun(Invocation):
     ) -> None:
         """Run the handler for this instant; `over` is called once, when the outcome is known."""
         self._over = over or _nobody
+        at_time = {"scheduledTime": at / 1000, "cron": self.cron}
+        self.watch(Onset(at_time), Place(self.entrypoint))
         self.start(self._serve(ScheduledController(self, at // 1000), faults))
 
     async def _serve(self, controller: ScheduledController, faults: Container[str]) -> None:
@@ -80,7 +83,7 @@ class ScheduledRun(Invocation):
             if is_foreign(error):
                 raise
             self.error = error
-            self.log("error", format_error(error, self.isolate.worker.folder))
+            self.threw(error)
         if "crash_after" in faults:
             self.isolate.worker.crash()
 
@@ -89,6 +92,8 @@ class ScheduledRun(Invocation):
     def _finish(self) -> None:
         """Fix the outcome when all its work is done."""
         self.error = self.background.error if self.error is None else self.error
+        if self.error is not None:
+            self.fails()
         self._end_as("exception" if self.error is not None else "ok")
 
     def cut(self) -> None:
@@ -98,7 +103,8 @@ class ScheduledRun(Invocation):
 
     def _exceed(self) -> None:
         self.log("error", f"{self.event} exceeded its wall time of 15 minutes")
-        self._end_as("exceededWallTime")
+        self.fails(CUT_BY_TIME)
+        self._end_as(CUT_BY_TIME)
         self.kill()
 
     def _end_as(self, outcome: str) -> None:

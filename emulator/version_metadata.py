@@ -22,8 +22,13 @@ def version_metadata(config: WorkerConfig, kernel: Kernel) -> dict[str, Any]:
     """What `env` has of it, by name; empty where the config has no such binding."""
     if config.version_metadata is None:
         return {}
-    bits = random.Random(f"version of {config.name} {kernel.seed}").getrandbits(128)
     made = moment(kernel.clock.start)
     timestamp = f"{made:%Y-%m-%dT%H:%M:%S}.{made.microsecond // 1000:03d}Z"
-    id = str(uuid.UUID(int=bits, version=4))
+    id = version_id(config.name, kernel)
     return {config.version_metadata: {"id": id, "tag": "", "timestamp": timestamp}}
+
+
+def version_id(worker: str, kernel: Kernel) -> str:
+    """The id of a Worker's one version."""
+    bits = random.Random(f"version of {worker} {kernel.seed}").getrandbits(128)
+    return str(uuid.UUID(int=bits, version=4))

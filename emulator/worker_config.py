@@ -101,6 +101,7 @@ class WorkerConfig:
     buckets: tuple[R2Config, ...]
     crons: tuple[str, ...]
     services: tuple[Service, ...]
+    tails: tuple[str, ...] = ()
     rate_limits: tuple[RateLimitConfig, ...] = ()
     datasets: tuple[DatasetConfig, ...] = ()
     senders: tuple[SenderConfig, ...] = ()
@@ -160,6 +161,7 @@ class WorkerReader:
             buckets=buckets(config.of("r2_buckets")),
             crons=_crons(config),
             services=_services(config),
+            tails=_tails(config),
             rate_limits=rate_limits(config.of),
             datasets=datasets(config.of("analytics_engine_datasets")),
             senders=senders(config.of("send_email")),
@@ -373,6 +375,21 @@ def _service(item: Section) -> Service:
         entrypoint=item.text("entrypoint"),
         props=_vars(item.section("props")),
     )
+
+
+def _tails(config: Layers) -> tuple[str, ...]:
+    """Read which Workers are told of this one's events, each once."""
+    names = (_tail(item) for item in config.of("tail_consumers").sections("tail_consumers"))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _tail(item: Section) -> str:
+    item.warn_unknown(("service", "environment", "namespace"))
+    service = item.text("service") or ""
+    if "service" not in item:
+        item.wrong("service", "is missing: the name of the tail Worker")
+    environment = item.text("environment")
+    return f"{service}-{environment}" if environment and service else service
 
 
 def _version_metadata(config: Layers) -> str | None:

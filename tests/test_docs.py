@@ -54,7 +54,7 @@ FIRST_SCREEN = 40  # lines
 SITES = (
     *("request", "send", "message", "batch", "fetch", "step", "sleep", "wait", "create", "event"),
     *("object", "websocket", "storage", "alarm", "wait_until", "schedule", "d1", "kv"),
-    *("service", "cache", "r2", "ratelimit", "email"),
+    *("service", "cache", "r2", "ratelimit", "email", "tail"),
 )
 
 _FENCE = re.compile(

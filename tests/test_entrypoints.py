@@ -361,7 +361,8 @@ def test_a_type_error_inside_a_right_handler_has_no_note(tmp_path: Path) -> None
         ("async def queue(self, batch, env=None, ctx=None): ...", []),
         ("async def queue(self, *args): ...", []),
         ("async def fetch(self): ...", []),
-        ("async def tail(self): ...", []),
+        ("async def tail(self): ...", ["takes 1 positional argument but 4 were given"]),
+        ("async def test(self): ...", []),
     ],
 )
 def test_handlers_that_do_not_fit_are_known_with_their_line(source: str, texts: list[str]) -> None:

@@ -43,7 +43,7 @@ class FakeHost:
     def wait_until(self, work: Any) -> None:
         raise NotImplementedError
 
-    def log(self, level: str, text: str) -> None:
+    def log(self, level: str, text: str, arguments: Any = None) -> None:
         raise NotImplementedError
 
     def track(self, call: Any) -> None:

@@ -19,7 +19,7 @@ from emulator.emails.reading import built, failed, read
 from emulator.entrypoints import awaited
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
-from emulator.location import format_error
+from emulator.recording import Onset
 from emulator.runtime.email_message import EmailMessage
 from emulator.runtime.js_text import display
 from emulator.runtime.proxies import wrap
@@ -91,6 +91,9 @@ class EmailRun(Invocation):
 
     def begin(self, arrival: Arrival, emails: Emails) -> None:
         """Run the handler."""
+        size = len(arrival.raw)
+        facts = {"mailFrom": arrival.sender, "rcptTo": arrival.to, "rawSize": size}
+        self.watch(Onset(facts))
         self.start(self._serve(ForwardableEmailMessage(arrival, self, emails)))
 
     async def _serve(self, message: ForwardableEmailMessage) -> None:
@@ -100,7 +103,8 @@ class EmailRun(Invocation):
             if is_foreign(error):
                 raise
             self.error = error
-            self.log("error", format_error(error, self.isolate.worker.folder))
+            self.threw(error)
+            self.fails()
 
     def _finish(self) -> None:
         self.outcome = "exception" if self.error is not None else "ok"

@@ -272,6 +272,12 @@ _TABLE: Final = (
         "a cron run",
         (_DUPLICATE, Action("miss", "loss"), _CRASH_BEFORE, _FAIL, _CRASH_AFTER),
     ),
+    Kind(
+        "tail",
+        ("worker",),
+        "what happened in an event, handed to that tail Worker",
+        (Action("drop", "loss"), _CRASH_BEFORE, _CRASH_AFTER),
+    ),
     Kind("wait_until", ("worker",), "a task given to `waitUntil` in a fetch handler", (_EVICT,)),
     Kind(
         "schedule",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from emulator.isolate import Isolate
     from emulator.objects.live import LiveObject
+    from emulator.recording import Recording
 
 
 class Outcome(NamedTuple):
@@ -33,7 +34,7 @@ class Event:
     `in_request` and `repeats` say of the code that began it what an invocation says of itself.
     """
 
-    __slots__ = ("finish", "in_request", "name", "repeats", "struck")
+    __slots__ = ("finish", "in_request", "name", "recording", "repeats", "struck")
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Event:
         self.in_request = in_request
         self.repeats = repeats
         self.struck = False
+        self.recording: Recording | None = None
 
 
 EVENT: ContextVar[Event | None] = ContextVar("emulator.object_event", default=None)
@@ -75,6 +77,12 @@ class ObjectScope(Invocation):
     @in_request.setter
     def in_request(self, value: bool) -> None:
         """Its events know."""
+
+    @property
+    def recording(self) -> Recording | None:
+        """What happened in the event, where Workers tail this one."""
+        event = EVENT.get()
+        return None if event is None else event.recording
 
     @property
     def repeats(self) -> bool:

@@ -25,6 +25,7 @@ from emulator.location import format_error, waiting_at
 from emulator.objects import texts
 from emulator.objects.context import AlarmInvocationInfo, DurableObjectState
 from emulator.objects.event import EVENT, ObjectScope, Outcome, over
+from emulator.recording import Onset, Place, Recording
 from emulator.rpc.bodies import across
 from emulator.rpc.carriage import carry
 from emulator.rpc.entry import (
@@ -40,7 +41,7 @@ from emulator.runtime.proxies import wrap
 from emulator.runtime.rpc import raw_env
 from emulator.scope import SCOPE
 from emulator.tasks import start
-from emulator.values import JsException
+from emulator.values import JsException, from_milliseconds
 from emulator.websockets import handshake
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ class LiveObject:
 
     async def call(self, event: Event, method: str, arguments: list[Any]) -> None:
         """Call a method with arguments that crossed already."""
+        self._watch(event, Onset.call(method))
         try:
             function = method_of(self._instance, method)
             result = await self._user(event, call_method(function, arguments))
@@ -156,12 +158,15 @@ class LiveObject:
 
     async def fetch(self, event: Event, request: WebRequest) -> None:
         """Let it answer a request."""
+        self._watch(event, Onset.fetch(request))
         try:
             handler = handler_of(self._instance, self._named("fetch"))
             arguments = (request_for(request), None, None)
             answer = await self._user(event, call_handler(handler, *arguments))
             response = handshake.check(request, response_of(answer))
             self._name_frames(response.socket)
+            if event.recording is not None:
+                event.recording.status = response.status
             body = across(response.body, self.scope)
             self._over(event, Outcome(replace(response, body=body)))
         except _Failed:
@@ -176,6 +181,7 @@ class LiveObject:
 
     async def alarm(self, event: Event, info: AlarmInvocationInfo) -> None:
         """Run its alarm."""
+        self._watch(event, Onset({"scheduledTime": from_milliseconds(info.scheduledTime)}))
         try:
             handler = handler_of(self._instance, self._named("alarm"))
         except JsException as error:
@@ -190,6 +196,8 @@ class LiveObject:
         self, event: Event, method: str, arguments: Callable[[], list[Any]]
     ) -> None:
         """Run a handler of the sockets that it holds; what it raises nobody sees but the log."""
+        facts = {"webSocketEventType": method.removeprefix("webSocket").lower()}
+        self._watch(event, Onset({"getWebSocketEvent": {**facts, **closing(arguments())}}))
         given = [wrap(argument) for argument in arguments()]
         name = self._named(method)
         handler = getattr(self._instance, name, None)
@@ -205,6 +213,7 @@ class LiveObject:
             last = format_error(error, self.scope.isolate.worker.folder).strip().splitlines()[-1]
             self.kernel.record("object_error", self.subject, method=method, error=last)
             self.scope.report(error)
+            self.scope.fails()
         self._over(event, Outcome())
 
     def _named(self, handler: str) -> str:
@@ -217,6 +226,8 @@ class LiveObject:
         except BaseException as error:
             self.pass_on(error)
             reason = outgoing(error, self.scope.isolate.worker.folder)
+            self.scope.note_exception(error)
+            self.scope.fails()
         last = reason.message.strip().splitlines()[-1]
         self.kernel.record("object_error", self.subject, method=event.name, error=last)
         self._over(event, Outcome(error=reason))
@@ -226,6 +237,19 @@ class LiveObject:
         """Raise again what is no failure of the object's code."""
         if is_foreign(error) or self.scope.dead:
             raise error
+
+    def _watch(self, event: Event, onset: Onset) -> None:
+        """Record what happens in an event, where Workers tail this one."""
+        if self.space.worker.tailed is not None:
+            place = Place(self.space.class_name, "durableObject", self.stored.id)
+            event.recording = Recording(self.kernel.now, onset, place)
+
+    def _tell(self, event: Event) -> None:
+        """Tell those who tail the Worker that an event is over."""
+        recording, event.recording = event.recording, None
+        tailed = self.space.worker.tailed
+        if recording is not None and tailed is not None:
+            tailed(self.scope, recording)
 
     def _over(self, event: Event, outcome: Outcome) -> None:
         """An event is over; its answer waits for what the turn wrote."""
@@ -248,6 +272,7 @@ class LiveObject:
             self._running.pop(event, None)
             finish, event.finish = event.finish, over
             finish(outcome)
+            self._tell(event)
         if self._leaving:
             self.work_ended()
 
@@ -409,5 +434,23 @@ class LiveObject:
             finish, event.finish = event.finish, over
             if outcome is not None:
                 finish(outcome)
+                self._end_recording(event, outcome)
         for left in self._left:
             calls.resolve(left, None)
+
+    def _end_recording(self, event: Event, outcome: Outcome) -> None:
+        """An incarnation ends with an event going on: what a power cut takes nobody can tell."""
+        if outcome.lost or outcome.error is None:
+            event.recording = None
+        elif event.recording is not None:
+            event.recording.threw(self.kernel.now, outcome.error.name, outcome.error.message)
+            event.recording.outcome = "exception"
+            self._tell(event)
+
+
+def closing(arguments: list[Any]) -> dict[str, Any]:
+    """What the event of a connection that closed says of it."""
+    if len(arguments) < 4:
+        return {}
+    _, code, _, was_clean = arguments
+    return {"code": code, "wasClean": was_clean}

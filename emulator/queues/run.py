@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.entrypoints import awaited
 from emulator.foreign import is_foreign
-from emulator.invocation import Invocation
-from emulator.location import caller, format_error
+from emulator.invocation import CUT_BY_TIME, Invocation
+from emulator.location import caller
 from emulator.queues.bindings import QueueController
 from emulator.queues.model import LOST, SECOND
 from emulator.queues.plain import plain_body
 from emulator.queues.record import BatchRecord
+from emulator.recording import Onset, Place
 from emulator.runtime.proxies import wrap
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class ConsumerRun(Invocation):
         event = f"queue {batch.queue} #{batch.number}"
         super().__init__(isolate, event, subject=subject, about=about)
         self.batch = batch
+        self.entrypoint: str | None = None
         self.script = isolate.script  # what it sees of the module: whose `queue` is called
         self.limit = None  # the wall time of the whole run counts instead
         self.outcome = "ok"
@@ -119,6 +121,8 @@ class ConsumerRun(Invocation):
             self.kernel.now + _WALL_TIME, self._expire, owner="a consumer's wall time"
         )
         self.on_end, self.on_killed = self._ended, self._cut_off
+        facts = {"queue": self.batch.queue, "batchSize": len(self.batch.messages)}
+        self.watch(Onset(facts), Place(self.entrypoint))
         self.start(self._run())
         if self._fault == "timeout":
             # The handler goes as far as its first await, in which it hangs.
@@ -168,12 +172,13 @@ class ConsumerRun(Invocation):
             self._fail(error)
             if is_foreign(error):
                 raise
-            self.log("error", format_error(error, self.isolate.worker.folder))
+            self.threw(error)
 
     def _fail(self, error: BaseException) -> None:
         """End with outcome `exception`, unless it failed already."""
         if self.outcome == "ok":
             self.outcome, self.error = "exception", error
+            self.fails()
 
     # -- ends ------------------------------------------------------------------------------------
 
@@ -187,7 +192,8 @@ class ConsumerRun(Invocation):
 
     def _expire(self) -> None:
         self.log("error", f"{self.event} exceeded its wall time of 15 minutes")
-        self.outcome = "exceededWallTime"
+        self.outcome = CUT_BY_TIME
+        self.fails(CUT_BY_TIME)
         self.kill()
 
     def _cut_off(self) -> None:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -126,8 +126,11 @@ class Host(Protocol):
     def socket_pair(self) -> tuple[SocketEnd, SocketEnd]:
         """Return the two ends of a new WebSocket connection, both held by this invocation."""
 
-    def log(self, level: str, text: str) -> None:
-        """Write a line to the Worker's log (`log`, `debug`, `info`, `warn`, `error`)."""
+    def log(self, level: str, text: str, arguments: Sequence[Any] | None = None) -> None:
+        """Write a line to the Worker's log (`log`, `debug`, `info`, `warn`, `error`).
+
+        `arguments` are canonical values that `console` was given to make the line of.
+        """
 
     def report(self, error: BaseException) -> None:
         """Tell of an exception of user code's that nobody takes."""

@@ -85,7 +85,7 @@ def _key(name: str) -> str:
 
 def _writer(level: str) -> Function:
     def write(*args: Any) -> Any:
-        current().log(level, " ".join(map(inspect_value, args)))
+        current().log(level, " ".join(map(inspect_value, args)), args)
         return UNDEFINED
 
     return Function(write, level, raw=True)

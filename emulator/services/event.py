@@ -18,6 +18,7 @@ from emulator.bindings import calls
 from emulator.errors import WorkerLoadError
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
+from emulator.recording import Onset, Place
 from emulator.rpc.bodies import across
 from emulator.rpc.carriage import carry
 from emulator.rpc.entry import (
@@ -81,6 +82,7 @@ class ServiceEvent(Invocation):
 
     async def run_method(self, method: str, arguments: list[Any]) -> Any:
         """Call a method with arguments that crossed already; returns what crosses back."""
+        self.watch(Onset.call(method), Place(self._entrypoint))
         cls = self._class()
         if cls is None:  # handlers of a module, which no class holds
             check_name(method)
@@ -98,6 +100,7 @@ class ServiceEvent(Invocation):
 
     async def run_fetch(self, request: WebRequest) -> WebResponse:
         """Let the entrypoint answer a request."""
+        self.watch(Onset.fetch(request), Place(self._entrypoint))
         cls, script = self._class(), self.isolate.script
         if cls is None:
             handler = self.isolate.handler("fetch", self)
@@ -109,6 +112,8 @@ class ServiceEvent(Invocation):
             answer = await call_handler(handler, *arguments)
         response = handshake.check(request, response_of(answer))
         self._socket = response.socket
+        if self.recording is not None:
+            self.recording.status = response.status
         return replace(response, body=across(response.body, self))
 
     def _class(self) -> type[Any] | None:
@@ -130,6 +135,8 @@ class ServiceEvent(Invocation):
         except BaseException as error:
             if is_foreign(error) or self.dead:
                 raise
+            self.note_exception(error)
+            self.fails()
             raise _Failed(outgoing(error, self.isolate.worker.folder)) from None
 
     # -- its answer, and its end -----------------------------------------------------------------

@@ -44,7 +44,7 @@ class ScheduledCall:
     def __init__(self, isolate: Isolate, entrypoint: str | None, trigger: Trigger) -> None:
         about = about_call(isolate, entrypoint, "scheduled")
         self.run = ScheduledRun(isolate, trigger.cron, about=about)
-        self.run.script = script_of(isolate, entrypoint)
+        self.run.script, self.run.entrypoint = script_of(isolate, entrypoint), entrypoint
         self._at = self.run.kernel.now if trigger.at is None else trigger.at
 
     def begin(self, answer: Later) -> None:
@@ -67,7 +67,7 @@ class QueueCall:
         about = about_call(isolate, entrypoint, "queue")
         subject = isolate.kernel.numbered(about)
         self.run = ConsumerRun(isolate, batch, subject=subject, about=about)
-        self.run.script = script_of(isolate, entrypoint)
+        self.run.script, self.run.entrypoint = script_of(isolate, entrypoint), entrypoint
 
     def begin(self, answer: Later) -> None:
         """Run the handler; its compatibility flags say whether to wait for background work."""

@@ -28,6 +28,7 @@ _GROUPS: Final[Mapping[str, str]] = {
     "request": "Requests",
     "scheduled": "Requests",
     "service": "Requests",
+    "tail": "Requests",
     "queue": "Queues",
     "workflow": "Workflows",
     "d1": "Storage",

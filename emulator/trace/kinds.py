@@ -110,6 +110,7 @@ KINDS: Final[Mapping[str, Kind]] = {
         ("key", "keys", "prefix", "part", "size", "refused", "error"),
         brief=("call", "key"),
     ),
+    "tail": Kind(("of", "outcome"), brief=("of",)),
     "scheduled": Kind(("cron",), brief=("cron",)),
     "fault": Kind(("fault",), tone="fault", brief=("fault",)),
     "crash": Kind(tone="lost"),

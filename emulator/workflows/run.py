@@ -15,7 +15,8 @@ from emulator.durations import describe
 from emulator.errors import WorkerLoadError
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
-from emulator.location import asked_by, caller, format_error
+from emulator.location import asked_by, caller
+from emulator.recording import Onset, Place
 from emulator.runtime.context import ExecutionContext
 from emulator.runtime.proxies import wrap
 from emulator.runtime.rpc import raw_env
@@ -106,6 +107,7 @@ class WorkflowRun(Invocation):
 
     def begin(self) -> None:
         """Call `run`."""
+        self.watch(Onset.call("run"), Place(self._config.class_name, model="workflow"))
         self.start(self._run())
 
     def cut_links(self) -> None:
@@ -125,7 +127,8 @@ class WorkflowRun(Invocation):
         except BaseException as error:
             if is_foreign(error):
                 raise
-            self.log("error", format_error(error, self.isolate.worker.folder))
+            self.threw(error)
+            self.fails()
             told = run_error(error)
             ordinary = told is not error and not is_final(error)
             self._failed(ErrorInfo(told.name, told.message), ordinary=ordinary)

@@ -192,7 +192,7 @@ def test_empty_text_is_an_empty_plan(text: str):
 
 KIND_LIST = (
     "kinds of site: request, send, message, batch, step, sleep, wait, create, event, fetch, kv, "
-    "d1, cache, r2, ratelimit, email, service, object, websocket, storage, alarm, cron, "
+    "d1, cache, r2, ratelimit, email, service, object, websocket, storage, alarm, cron, tail, "
     "wait_until, schedule"
 )
 BATCH_LIST = "actions there: shuffle, split, overlap, crash_before, fail, timeout, lose_ack"

@@ -1,0 +1,1 @@
+"""Tail Workers: Workers that are told of what happened in others (docs/tail.md)."""
