@@ -6,6 +6,7 @@ own, which waits for no other's end. What outlives the memory is the connection,
 attachment; the JavaScript object is made anew. A reset or a crash breaks all connections.
 
     open ──┬── a Close arrives ─> webSocketClose, and off the list
+           ├── a frame breaks the protocol ─> webSocketError, and off the list
            ├── the connection breaks ─> webSocketClose with 1006, and off the list
            └── the object is reset, crashes, or gets new code ─> the client sees it break
 """
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.errors import WorkerLoadError
 from emulator.faults.sites import site_name
 from emulator.objects.event import Event, over
-from emulator.runtime.host import BROKEN, Close
+from emulator.runtime.host import BROKEN, Close, Refused
 from emulator.runtime.web.websocket import WebSocket
 from emulator.values import ArrayBuffer, JsException, from_milliseconds, from_v8
 from emulator.values.plain import plain
@@ -48,7 +49,11 @@ _PAIR_USED: Final = (
     "Cannot call `acceptWebSocket()` on this WebSocket because its pair has already been accepted "
     "or used in a Response."
 )
-_HANDLERS: Final = {"message": "webSocketMessage", "close": "webSocketClose"}
+_HANDLERS: Final = {
+    "message": "webSocketMessage",
+    "close": "webSocketClose",
+    "error": "webSocketError",
+}
 
 
 @dataclass(slots=True, eq=False)
@@ -142,8 +147,8 @@ class Sockets:
     def _arrived(self, held: Held, frame: Frame) -> bool:
         if self._answers(held, frame) or held not in self._held:
             return True
-        kind = "close" if isinstance(frame, Close) else "message"
-        struck = () if frame is BROKEN else self._meet(kind)
+        kind = _kind(frame)
+        struck = () if frame is BROKEN or kind == "error" else self._meet(kind)
         if "disconnect" in struck:
             held.end.line.cut()
         elif "crash_before" in struck:
@@ -186,7 +191,7 @@ class Sockets:
             held.end.drop()
             return
         method = _HANDLERS[kind]
-        if kind == "close":
+        if kind != "message":
             self._forget(held)
         kernel = self._home.kernel
         event = Event(method, over, in_request=True)
@@ -210,6 +215,12 @@ class Sockets:
                 self._closing.append(held)
 
 
+def _kind(frame: Frame) -> str:
+    if isinstance(frame, Close):
+        return "close"
+    return "error" if isinstance(frame, Refused) else "message"
+
+
 def _crash_soon(live: LiveObject) -> None:
     live.kernel.loop.kernel_soon(live.crash)
 
@@ -230,6 +241,10 @@ def _arguments(held: Held, frame: Frame) -> list[Any]:
     if isinstance(frame, Close):
         socket.closed_in = True
         return [socket, frame.code, frame.reason, frame.clean]
+    if isinstance(frame, Refused):
+        error = JsException("Error", str(frame))
+        socket.closed_in, socket.error = True, error
+        return [socket, error]
     return [socket, ArrayBuffer(frame) if isinstance(frame, bytes) else frame]
 
 

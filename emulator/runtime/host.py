@@ -30,8 +30,22 @@ class Close(NamedTuple):
 NO_CODE: Final = 1005
 BROKEN: Final = Close(1006, "WebSocket disconnected without sending Close frame.", clean=False)
 
+
+class Refused(NamedTuple):
+    """A frame that breaks the protocol, as the runtime tells of it: it closes with this code."""
+
+    code: int
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"WebSocket protocol error; protocolError.statusCode = {self.code}; "
+            f"protocolError.description = {self.reason}"
+        )
+
+
 # What goes over a WebSocket connection.
-Frame = str | bytes | Close
+Frame = str | bytes | Close | Refused
 
 
 class SocketEnd(Protocol):

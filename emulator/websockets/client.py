@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.errors import WebSocketClosed, WebSocketRefused
 from emulator.pump import Goal
-from emulator.runtime.host import NO_CODE, Close
+from emulator.runtime.host import NO_CODE, Close, Refused
 from emulator.trace import socket_message
 
 if TYPE_CHECKING:
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 _NORMAL: Final = 1000
+# The longest message that Cloudflare takes, in bytes, and the code it closes with otherwise
+# (workerd, `api/tests/websocket-client-error-test.js`).
+_LARGEST: Final = 32 * 1024 * 1024
+_TOO_LARGE: Final = 1009
 
 
 class WebSocket:
@@ -129,7 +133,11 @@ class WebSocket:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    def _put(self, frame: Frame) -> None:
+    def _put(self, frame: str | bytes | Close) -> None:
+        size = 0 if isinstance(frame, Close) else _size(frame)
+        if size > _LARGEST:
+            self._refused(Refused(_TOO_LARGE, f"Message is too large: {size} > {_LARGEST}"))
+            return
         if isinstance(frame, Close):
             facts: dict[str, Any] = {"code": frame.code, "reason": frame.reason, "by": "client"}
             self._kernel.record("socket_closed", self._subject, **facts)
@@ -137,7 +145,15 @@ class WebSocket:
             self._kernel.record("socket_in", self._subject, **socket_message(frame))
         self._end.send_now(frame)
 
+    def _refused(self, refused: Refused) -> None:
+        """The runtime takes no such frame: it says so, and the connection is over."""
+        self._left, self.closed = True, Close(refused.code, refused.reason)
+        facts: dict[str, Any] = {"code": refused.code, "reason": refused.reason, "by": "Worker"}
+        self._kernel.record("socket_closed", self._subject, **facts)
+        self._end.refuse(refused)
+
     def _arrived(self, frame: Frame) -> None:
+        assert not isinstance(frame, Refused)  # a Worker's own frames are all of them good
         if isinstance(frame, Close):
             self.closed = frame
             facts: dict[str, Any] = {"code": frame.code, "reason": frame.reason, "by": "Worker"}
@@ -184,6 +200,13 @@ class WebSocket:
                 advance=advance,
             )
             await kernel.pump.reach(goal)
+
+
+def _size(message: str | bytes) -> int:
+    """How many bytes a message has; a text has as many at least as it has letters."""
+    if isinstance(message, bytes) or len(message) * 4 <= _LARGEST:
+        return len(message)
+    return len(message.encode("utf-8", "surrogatepass"))
 
 
 class Connecting:

@@ -16,7 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from emulator.faults.sites import site_name
-from emulator.runtime.host import BROKEN, Close
+from emulator.runtime.host import BROKEN, Close, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,6 +103,14 @@ class End:
         if isinstance(frame, Close):
             self.line.changed()
 
+    def refuse(self, refused: Refused) -> None:
+        """The other side's runtime takes nothing more of this end: its code has an error."""
+        if self.closed or self.dropped:
+            return
+        self.closed = self.other.closed = True
+        self.other.arrive(refused)
+        self.line.changed()
+
     def arrive(self, frame: Frame) -> None:
         """A frame is here."""
         if self.dropped or not self._survives(frame):
@@ -117,7 +125,7 @@ class End:
     def _survives(self, frame: Frame) -> bool:
         """Whether a frame arrives, past the fault that may strike it on its way to code."""
         holder = self.holder
-        if holder is None or not self.site or frame is BROKEN:
+        if holder is None or not self.site or frame is BROKEN or isinstance(frame, Refused):
             return True
         event = "close" if isinstance(frame, Close) else "message"
         site = site_name("websocket", self.site, event)

@@ -14,7 +14,7 @@ from object_bench import object_class, worker
 from pyodide.ffi import create_proxy, to_js
 from workers import Response, WorkerEntrypoint
 
-from emulator import Emulator
+from emulator import Emulator, WebSocketClosed
 from emulator.values import JsException
 
 if TYPE_CHECKING:
@@ -121,6 +121,46 @@ async def test_a_client_that_closes_is_not_answered_by_itself() -> None:
         await other.close(4001, "answer me")
         assert (other.closed.code, other.closed.reason) == (4001, "answered")
         assert logged(emulator) == ["4001 bye True 2", "4001 answer me True 2"]
+
+
+async def test_a_message_that_is_too_large_is_an_error_of_the_socket() -> None:
+    """workerd, `legacy-hibernation-manager.c++`: what is no disconnect is `webSocketError`."""
+
+    async def error(self: Any, ws: Any, error: Any) -> None:
+        print(type(error).__name__, error.name, error.message, ws.readyState)
+        print(len(self.ctx.getWebSockets()), list(self.ctx.getTags(ws)), ws.deserializeAttachment())
+        ws.send("too late")
+
+    async def message(self: Any, ws: Any, message: Any) -> None:
+        print(message if isinstance(message, str) else message.byteLength)
+
+    most = 33_554_432
+    async with Emulator(room(webSocketError=error, webSocketMessage=message)) as emulator:
+        ws = await emulator.websocket("/a")
+        await emulator.durable_objects["OBJ"].evict("x")
+        await ws.send(b"x" * most)
+        await ws.send("x" * (most + 1))
+        await emulator.settle()
+        assert logged(emulator) == [
+            str(most),
+            "JsException Error WebSocket protocol error; protocolError.statusCode = 1009; "
+            "protocolError.description = Message is too large: 33554433 > 33554432 3",
+            "0 ['a', 'all'] a",
+        ]
+        assert (ws.closed.code, ws.closed.clean) == (1009, True)
+        assert ws.closed.reason == "Message is too large: 33554433 > 33554432"
+        assert list(ws.messages) == ["welcome a"]
+        with pytest.raises(WebSocketClosed):
+            await ws.send("more")
+
+
+async def test_a_broken_protocol_without_a_handler_is_a_finding() -> None:
+    async with Emulator(room()) as emulator:
+        ws = await emulator.websocket("/a")
+        await ws.send("\u20ac" * 11_184_811)  # three bytes each
+        assert ws.closed.code == 1009
+        assert [finding.code for finding in emulator.findings] == ["missing_handler"]
+        assert "webSocketError" in emulator.findings[0].message
 
 
 async def test_a_socket_has_left_the_list_when_its_close_is_handled() -> None:

@@ -329,6 +329,22 @@ async def test_misuse_has_the_runtimes_texts() -> None:
         assert response.text == f"TypeError: {wrong}"
 
 
+async def test_a_message_that_is_too_large_is_an_error_for_the_worker() -> None:
+    """workerd, `api/tests/websocket-client-error-test.js`."""
+
+    def serve(server: Any) -> None:
+        listening(server, error=lambda e: print(e.message, server.readyState))
+
+    async with Emulator(serving(serve)) as emulator, emulator.websocket("/") as ws:
+        await ws.send("x" * 34_603_008)
+        assert ws.closed.code == 1009
+        assert logged(emulator) == [
+            "Uncaught Error: WebSocket protocol error; protocolError.statusCode = 1009; "
+            "protocolError.description = Message is too large: 34603008 > 33554432 3"
+        ]
+        assert list(emulator.findings) == []
+
+
 async def test_a_function_without_create_proxy_breaks_the_connection() -> None:
     def serve(server: Any) -> None:
         server.accept()

@@ -18,7 +18,7 @@ import asyncio
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from emulator.runtime.host import NO_CODE, Close, current
+from emulator.runtime.host import NO_CODE, Close, Refused, current
 from emulator.runtime.js_text import display
 from emulator.runtime.web import idl
 from emulator.runtime.web.blob import Blob
@@ -252,12 +252,16 @@ class WebSocket(EventTarget):
     def _take(self, frame: Frame) -> None:
         if self.error is not None or self.closed_in:
             return
+        if isinstance(frame, Refused):
+            self.closed_in, self.error = True, JsException("Error", str(frame))
+            self.dispatch(ErrorEvent("error", error=self.error))
+            return
         try:
             self.dispatch(self._event_of(frame), raising=True)
         except Exception as error:
             self.fail(error)
 
-    def _event_of(self, frame: Frame) -> Event:
+    def _event_of(self, frame: str | bytes | Close) -> Event:
         if isinstance(frame, Close):
             self.closed_in = True
             if frame.clean and not (self.closed_out or self._half_open):
