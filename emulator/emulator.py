@@ -36,6 +36,7 @@ from emulator.platform import ClockKind, Platform
 from emulator.pump import Goal
 from emulator.queues.control import Queue, QueueViews
 from emulator.registry import Registry
+from emulator.scheduled import ScheduledOutcome
 from emulator.timers import ClockView
 from emulator.websockets.client import Connecting, WebSocket, refused
 from emulator.websockets.handshake import headers_of
@@ -334,8 +335,10 @@ class Emulator:
         cron: str | None = None,
         time: datetime | None = None,
         worker: str | None = None,
-    ) -> tuple[str, BaseException | None]:
+    ) -> ScheduledOutcome:
         """Run the `scheduled` handler; returns the outcome (`ok`, `exception`) and the error.
+
+        What is returned has `no_retry`, too: whether the handler called `noRetry()`.
 
         Workflows that have this cron among their `schedules` get an instance each. The handler is
         not called for a cron that only they have.
@@ -346,13 +349,13 @@ class Emulator:
         if self._platform.workflows.is_scheduled(of, trigger.cron):
             await self._do("scheduled", lambda: self._platform.workflows.fire(of, *trigger))
             if trigger.cron not in of.config.crons:
-                return "ok", None
+                return ScheduledOutcome("ok", None)
         try:
             run = self._platform.cron.dispatch(of, trigger)
         except WorkerLoadError as error:
-            return "exception", error
+            return ScheduledOutcome("exception", error)
         await self._kernel.pump.reach(Goal("scheduled()", lambda: run.outcome is not None))
-        return run.outcome or "", run.error
+        return ScheduledOutcome(run.outcome or "", run.error, no_retry=run.no_retry)
 
     async def email(
         self,

@@ -24,6 +24,20 @@ if TYPE_CHECKING:
 _WALL_TIME = 15 * 60 * MICROSECONDS
 
 
+class ScheduledOutcome(tuple[str, "BaseException | None"]):
+    """How a run ended, as `(outcome, error)`; `no_retry` is whether it called `noRetry()`."""
+
+    no_retry: bool
+
+    def __new__(
+        cls, outcome: str, error: BaseException | None, *, no_retry: bool = False
+    ) -> ScheduledOutcome:
+        """Make the pair."""
+        made = super().__new__(cls, (outcome, error))
+        made.no_retry = no_retry
+        return made
+
+
 class ScheduledController(HostObject):
     """What a `scheduled` handler gets: `cron`, and `scheduledTime` in milliseconds."""
 

@@ -145,3 +145,18 @@ async def test_runs_and_requests_share_the_isolate(tmp_path: Path) -> None:
         await emulator.scheduled(cron="a")
         await emulator.scheduled(cron="b")
         assert (await emulator.fetch("/")).text == "['a', 'b']"
+
+
+async def test_whether_a_handler_asks_for_no_retry_is_told(tmp_path: Path) -> None:
+    """workerd, `api/scheduled.h`: `noRetry` of the controller."""
+    body = "if controller.cron == 'once':\n    controller.noRetry()"
+    async with Emulator(scheduled(tmp_path, body)) as emulator:
+        assert (await emulator.scheduled(cron="once")).no_retry is True
+        assert (await emulator.scheduled(cron="often")).no_retry is False
+        assert await emulator.scheduled(cron="once") == ("ok", None)
+
+
+async def test_a_run_has_15_minutes(tmp_path: Path) -> None:
+    async with Emulator(scheduled(tmp_path, "await asyncio.sleep(3600)")) as emulator:
+        assert await emulator.scheduled() == ("exceededWallTime", None)
+        assert emulator.now - START == timedelta(minutes=15)

@@ -1,7 +1,7 @@
 """The pages under `/cdn-cgi/`, a prefix that Cloudflare reserves.
 
-`/cdn-cgi/handler/scheduled` is that of `wrangler dev`. Everything under `/cdn-cgi/emulator/` comes
-in parts: a part is a module of this package with
+`/cdn-cgi/handler/scheduled` and `/cdn-cgi/handler/email` are those of `wrangler dev`. Everything
+under `/cdn-cgi/emulator/` comes in parts: a part is a module of this package with
 
     def routes(desk: Desk) -> Sequence[BaseRoute]
 
@@ -25,7 +25,7 @@ from starlette.routing import Mount, Route
 from emulator.errors import EmulatorClosed, EmulatorError, StateError
 from emulator.server.guard import COOKIE, Refused, limited
 from emulator.server.problem import NotRunning
-from emulator.server.triggers import scheduled
+from emulator.server.triggers import email, scheduled
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -38,7 +38,11 @@ if TYPE_CHECKING:
 PARTS: Final = ("emulator.server.dashboard", "emulator.server.rest", "emulator.server.status")
 PREFIX: Final = "/cdn-cgi/emulator"
 _REST: Final = f"{PREFIX}/client/"
-TRIGGERS: Final = ("/cdn-cgi/handler/scheduled", "/cdn-cgi/mf/scheduled")
+TRIGGERS: Final = {
+    "/cdn-cgi/handler/scheduled": scheduled,
+    "/cdn-cgi/mf/scheduled": scheduled,
+    "/cdn-cgi/handler/email": email,
+}
 _UNAVAILABLE: Final = (NotRunning, EmulatorClosed, StateError)
 
 
@@ -91,7 +95,7 @@ class Control:
 
 def _pages(desk: Desk) -> Starlette:
     parts = [route for name in PARTS for route in import_module(name).routes(desk)]
-    triggers = [Route(path, scheduled(desk)) for path in TRIGGERS]
+    triggers = [Route(path, made(desk), methods=["GET", "POST"]) for path, made in TRIGGERS.items()]
     handlers = {Refused: _refused, EmulatorError: _failed, json.JSONDecodeError: _no_json}
     return Starlette(
         routes=[*triggers, Mount(PREFIX, routes=parts)],

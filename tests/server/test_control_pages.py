@@ -7,10 +7,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from served_project import CONFIG, Connection
+from served_project import CONFIG, WORKER, Connection
 
 if TYPE_CHECKING:
-    from served_project import Project
+    from served_project import Project, Served
 
 pytestmark = pytest.mark.asyncio
 
@@ -26,6 +26,78 @@ async def test_scheduled_runs_the_handler_as_in_wrangler_dev(project: Project) -
         assert answer.status_code == 500
         assert answer.json() == {"outcome": "exception", "noRetry": False}
         assert served.logs[0] == "cron 0 9 * * 1 1745856238000"
+
+
+async def test_scheduled_tells_whether_the_handler_asks_for_no_retry(project: Project) -> None:
+    source = WORKER.replace(
+        "raise ValueError", "controller.noRetry()\n            raise ValueError"
+    )
+    project.write("src/entry.py", source)
+    async with project.served() as served:
+        answer = await served.client.get(f"{SCHEDULED}?cron=fail&format=json")
+        assert answer.json() == {"outcome": "exception", "noRetry": True}
+        answer = await served.client.get(f"{SCHEDULED}?cron=other&format=json")
+        assert answer.json() == {"outcome": "ok", "noRetry": False}
+
+
+EMAIL = "/cdn-cgi/handler/email"
+MAIL = "From: ada@a.example\r\nTo: b@b.example\r\nSubject: {}\r\nMessage-ID: <1@a>\r\n\r\nhello"
+MAILBOX = """
+from workers import Response, WorkerEntrypoint
+
+
+class Default(WorkerEntrypoint):
+    async def email(self, message, env, ctx):
+        subject = message.headers.get("subject")
+        print(getattr(message, "from"), message.to, subject, message.rawSize)
+        if subject == "spam":
+            message.setReject("no, thanks")
+        if subject == "bad":
+            raise ValueError("broken")
+"""
+
+
+async def mailed(served: Served, subject: str, query: str = "from=x@x.example&to=y@y.example"):
+    answer = await served.client.post(f"{EMAIL}?{query}", content=MAIL.format(subject))
+    return answer.status_code, answer.text
+
+
+async def test_a_mail_arrives_as_in_wrangler_dev(project: Project) -> None:
+    """miniflare, core/email.ts."""
+    project.write("src/entry.py", MAILBOX)
+    async with project.served() as served:
+        assert await mailed(served, "hi") == (200, "Worker successfully processed email")
+        rejected = "Worker rejected email with the following reason: no, thanks"
+        assert await mailed(served, "spam") == (400, rejected)
+        status, text = await mailed(served, "bad")
+        assert (status, text.splitlines()[-1]) == (500, "ValueError: broken")
+        assert served.logs[0] == f"x@x.example y@y.example hi {len(MAIL.format('hi'))}"
+
+
+async def test_a_mail_that_cannot_arrive_is_refused(project: Project) -> None:
+    project.write("src/entry.py", MAILBOX)
+    async with project.served() as served:
+        for query in ("", "from=a@a.example", "to=a@a.example"):
+            status, text = await mailed(served, "hi", query)
+            assert (status, text.partition(".")[0]) == (400, "Invalid email")
+        both = f"{EMAIL}?from=a@a.example&to=b@b.example"
+        assert (await served.client.get(both)).text.startswith("Invalid email.")
+        answer = await served.client.post(both, content="Subject: x\r\n\r\nno id")
+        assert answer.text == "Email could not be parsed: invalid or no message id provided"
+        large = MAIL.format("x") + "x" * (25 * 1024 * 1024)
+        answer = await served.client.post(both, content=large)
+        assert answer.text.startswith("Email message size is bigger than the production size")
+        assert (await mailed(served, "hi", "worker=nope"))[0] == 404
+        assert served.logs == []
+
+
+async def test_the_local_limit_of_a_mail_is_that_of_the_miniflare_profile(project: Project) -> None:
+    project.write("src/entry.py", MAILBOX)
+    large = MAIL.format("large") + "x" * (1024 * 1024)
+    for profile, status in (("production", 200), ("miniflare", 400)):
+        async with project.served(profile=profile) as served:
+            url = f"{EMAIL}?from=a@a.example&to=b@b.example"
+            assert (await served.client.post(url, content=large)).status_code == status
 
 
 async def test_scheduled_without_a_cron_is_the_first_one(project: Project) -> None:
