@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from inspect import isawaitable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -469,14 +470,16 @@ class Emulator:
     @property
     def d1(self) -> Mapping[str, D1Control]:
         """The D1 databases, by their bindings and by their names."""
-        if not self._platform.d1.names:
-            return Registry("D1 database", {})
-        from emulator.d1.control import D1Control
+        return self._controls("D1 database", self._platform.d1, "d1", "D1Control")
 
-        service, caller = self._platform.d1, next(iter(self._callers.values()))
-        return Registry(
-            "D1 database", {name: D1Control(service, name, caller) for name in service.names}
-        )
+    def _controls(self, kind: str, service: Any, product: str, control: str) -> Registry[Any]:
+        """What tests see of a product's things, by name; its module is loaded if there are any."""
+        names = list(service.names)
+        if not names:
+            return Registry(kind, {})
+        make = getattr(import_module(f"emulator.{product}.control"), control)
+        caller = next(iter(self._callers.values()))
+        return Registry(kind, {name: make(service, name, caller) for name in names})
 
     @property
     def caches(self) -> CacheControls:
@@ -500,26 +503,12 @@ class Emulator:
     @property
     def kv(self) -> Mapping[str, KvControl]:
         """The KV namespaces, by their bindings and by their ids."""
-        if not self._platform.kv.names:
-            return Registry("KV namespace", {})
-        from emulator.kv.control import KvControl
-
-        service, caller = self._platform.kv, next(iter(self._callers.values()))
-        return Registry(
-            "KV namespace", {name: KvControl(service, name, caller) for name in service.names}
-        )
+        return self._controls("KV namespace", self._platform.kv, "kv", "KvControl")
 
     @property
     def r2(self) -> Mapping[str, R2Control]:
         """The R2 buckets, by their bindings and by their names."""
-        if not self._platform.r2.names:
-            return Registry("R2 bucket", {})
-        from emulator.r2.control import R2Control
-
-        service, caller = self._platform.r2, next(iter(self._callers.values()))
-        return Registry(
-            "R2 bucket", {name: R2Control(service, name, caller) for name in service.names}
-        )
+        return self._controls("R2 bucket", self._platform.r2, "r2", "R2Control")
 
     @property
     def faults(self) -> Faults:

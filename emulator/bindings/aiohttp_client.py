@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import h11
 
+from emulator.bindings.decoded import OF_TRANSFER
 from emulator.runtime.host import WebRequest
 
 if TYPE_CHECKING:
@@ -20,9 +21,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from emulator.invocation import Invocation
-
-# The body comes decoded, so that these no longer hold.
-_OF_TRANSFER = ("content-encoding", "content-length", "transfer-encoding", "connection")
 
 
 def teach(
@@ -101,7 +99,7 @@ class _Transport(asyncio.Transport):
         headers = [
             (name.encode("latin-1"), value.encode("latin-1"))
             for name, value in response.headers
-            if name not in _OF_TRANSFER
+            if name not in OF_TRANSFER
         ]
         reason = response.status_text.encode("latin-1", "replace")
         head = h11.Response(

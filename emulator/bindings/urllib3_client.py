@@ -14,6 +14,7 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from emulator.bindings.blocking import SyncBody, as_bytes, wait_at_most
+from emulator.bindings.decoded import OF_ENCODING
 from emulator.runtime.host import WebRequest, WebResponse
 from emulator.runtime.profile import generation
 from emulator.runtime.run_sync import can_run_sync
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from emulator.invocation import Invocation
 
 # A `fetch` decodes the body, and says in no header how long it is then.
-_OF_ENCODING = ("content-encoding", "content-length", "transfer-encoding")
 
 
 def teach(
@@ -116,7 +116,7 @@ def _send(sender: Invocation, connection: Any, request: WebRequest) -> Any:
     return urllib3.HTTPResponse(
         io.BufferedReader(SyncBody(response.body, seconds)),
         headers=urllib3.HTTPHeaderDict(
-            (name, value) for name, value in response.headers if name not in _OF_ENCODING
+            (name, value) for name, value in response.headers if name not in OF_ENCODING
         ),
         status=response.status,
         version=0,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
 
 from emulator.bindings.blocking import SyncBody, as_bytes, wait_at_most
+from emulator.bindings.decoded import OF_TRANSFER
 from emulator.runtime.host import WebRequest
 from emulator.runtime.profile import generation
 from emulator.runtime.run_sync import can_run_sync
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from emulator.invocation import Invocation
-
-_OF_TRANSFER = ("content-encoding", "content-length", "transfer-encoding", "connection")
 
 
 def teach(
@@ -59,7 +58,7 @@ def _open(sender: Invocation, req: Any) -> http.client.HTTPResponse:
     except OSError as error:
         raise URLError(error) from error
     head = f"HTTP/1.1 {answer.status} {answer.status_text}\r\n" + "".join(
-        f"{name}: {value}\r\n" for name, value in answer.headers if name not in _OF_TRANSFER
+        f"{name}: {value}\r\n" for name, value in answer.headers if name not in OF_TRANSFER
     )
     socket: Any = _Socket(f"{head}connection: close\r\n\r\n".encode("latin-1"), answer, seconds)
     response = http.client.HTTPResponse(socket, method=req.get_method())
