@@ -30,6 +30,8 @@ from emulator.queue_config import ignored_options, required
 from emulator.r2_config import buckets
 from emulator.ratelimit_config import rate_limits
 from emulator.section import Range, did_you_mean, is_list, is_table, shown
+from emulator.vendored_sdk import FLAG as OWN_SDK
+from emulator.vendored_sdk import brings_sdk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -141,7 +143,7 @@ class WorkerReader:
             root=main.parent if isinstance(main, Path) else None,
             source=source,
             compatibility_date=compatibility_date,
-            flags=_flags(config, compatibility_date),
+            flags=_with_own_sdk(config, _flags(config, compatibility_date), source),
             listed_flags=frozenset(config.of("compatibility_flags").texts("compatibility_flags")),
             vars=variables,
             secrets=self._secrets(config, source, variables),
@@ -283,6 +285,19 @@ def _flags(config: Layers, compatibility_date: str) -> frozenset[str]:
         hint = did_you_mean(name, FLAG_NAMES)
         section.warn(key, f"has {shown(name)}, which is not a known flag{hint}")
     return result.flags
+
+
+def _with_own_sdk(config: Layers, flags: frozenset[str], source: Path | None) -> frozenset[str]:
+    """Add what an SDK in `python_modules/` makes of an older date."""
+    if OWN_SDK in flags or source is None or not brings_sdk(source.parent):
+        return flags
+    config.of("compatibility_flags").warn(
+        "compatibility_flags",
+        f"lacks {OWN_SDK}, and the folder python_modules has Cloudflare's SDK, which "
+        "production then imports in place of the older one of this compatibility date. It is used "
+        "here, too; list the flag, so that it is where python_modules is missing",
+    )
+    return flags | {OWN_SDK}
 
 
 def _ask_for_python(section: Section, listed: tuple[str, ...]) -> None:

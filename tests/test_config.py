@@ -351,6 +351,41 @@ def test_all_well_known_keys_pass_without_a_warning(project: Path):
     )
 
 
+def _vendor(project: Path, version: str | None) -> None:
+    """Let a project have the SDK in `python_modules/`, as pywrangler leaves it."""
+    package = project / "python_modules" / "workers"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    if version is not None:
+        (project / "python_modules" / f"workers_runtime_sdk-{version}.dist-info").mkdir()
+
+
+@pytest.mark.parametrize("version", ["1.3.0", "1.9.5", "2.0.0rc1", None])
+def test_an_sdk_that_the_project_brings_counts_whatever_the_date(
+    project: Path, version: str | None
+) -> None:
+    """workerd, `setup_python_search_path.py`: `python_modules` comes before the runtime's own."""
+    _vendor(project, version)
+    with pytest.warns(ConfigWarning, match="python_modules has Cloudflare's SDK"):
+        worker = load_file(project, compatibility_date="2026-01-01").workers[0]
+    assert "enable_python_external_sdk" in worker.flags
+    assert "enable_python_external_sdk" not in worker.listed_flags
+    listed = ["python_workers", "enable_python_external_sdk"]
+    load_file(project, compatibility_date="2026-01-01", compatibility_flags=listed)  # no warning
+
+
+def test_an_sdk_that_converts_nothing_leaves_the_date_to_decide(project: Path) -> None:
+    _vendor(project, "1.2.4")
+    worker = load_file(project, compatibility_date="2026-01-01").workers[0]
+    assert "enable_python_external_sdk" not in worker.flags
+
+
+def test_other_packages_in_python_modules_are_no_sdk(project: Path) -> None:
+    (project / "python_modules" / "workers").mkdir(parents=True)
+    worker = load_file(project, compatibility_date="2026-01-01").workers[0]
+    assert "enable_python_external_sdk" not in worker.flags
+
+
 def test_the_remaining_sections_are_kept_as_written(project: Path):
     databases = [{"binding": "PG", "id": "x"}]
     worker = load_file(project, hyperdrive=databases, ai={"binding": "AI"}).workers[0]

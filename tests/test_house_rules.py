@@ -72,6 +72,7 @@ _LAYERS = (
         "analytics_config",
         "email_config",
         "r2_config",
+        "vendored_sdk",
         "worker_config",
     ),
     ("wrangler", "handles", "absent_bindings"),

@@ -555,7 +555,7 @@ async def test_a_scheduled_run_may_take_fifteen_minutes(tmp_path: Path) -> None:
     async with Emulator(worker(tmp_path, source)) as emulator:
         assert await emulator.scheduled(cron="899") == ("ok", None)
         assert told(emulator) == [("done 899", 899)]
-        assert await emulator.scheduled(cron="901") == ("canceled", None)
+        assert await emulator.scheduled(cron="901") == ("exceededWallTime", None)
         assert told(emulator)[1] == ("scheduled 901 exceeded its wall time of 15 minutes", 1799)
         assert states(emulator) == ["done", "lost"]
 

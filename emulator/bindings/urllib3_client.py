@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from emulator.invocation import Invocation
 
-# A `fetch` decodes the body, and says in no header how long it is then.
-
 
 def teach(
     sending: Callable[[], Invocation | None], module: ModuleType
