@@ -528,3 +528,28 @@ async def test_without_consumers_nothing_is_kept() -> None:
         await emulator.fetch("/")
         assert [site.name for site in emulator.faults.sites] == ["request.GET./"]
         assert emulator._platform.worker(None).tailed is None
+
+
+@pytest.mark.parametrize("plan", ["", "tail.logs#1:drop", "tail.logs#2:crash_before"])
+async def test_two_runs_with_one_plan_are_the_same(plan: str) -> None:
+    async def fetch(self: Any, request: Any) -> Any:
+        print(js_random())
+        await asyncio.sleep(1)
+        return Response("ok")
+
+    def js_random() -> float:
+        from js import Math
+
+        value: float = Math.random()
+        return value
+
+    async def run() -> str:
+        workers = [front(entrypoint(fetch=fetch)), logs()]
+        async with Emulator(workers, seed=7, faults=plan) as emulator:
+            await asyncio.gather(*(emulator.fetch(f"/{number}") for number in range(3)))
+            await emulator.settle()
+            return emulator.trace.to_jsonl()
+
+    first = await run()
+    assert first == await run()
+    assert first.count('"kind":"tail"') == (2 if "drop" in plan else 3)
