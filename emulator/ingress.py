@@ -17,11 +17,11 @@ import httpx
 from emulator.bindings.outbound import read_body
 from emulator.entrypoints import awaited
 from emulator.errors import WorkerCrashed, WorkerLoadError
+from emulator.event_record import Onset
 from emulator.faults.sites import site_name
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
 from emulator.location import describe_error, format_error, raised_at
-from emulator.recording import Onset
 from emulator.response_body import as_sent
 from emulator.runtime.host import WebRequest, WebResponse
 from emulator.runtime.proxies import wrap
@@ -233,8 +233,8 @@ class Ingress:
             response = as_sent(exchange.request, await self._failed(invocation, exchange, error))
         self._open.pop(exchange, None)
         self._kernel.trace.masker.meet(response.headers)
-        if invocation.recording is not None:
-            invocation.recording.status = response.status
+        if invocation.event_record is not None:
+            invocation.event_record.status = response.status
         if exchange.abandoned:
             invocation.fails("canceled")
         if not action:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.background import LIMIT, Background
 from emulator.clock import moment
+from emulator.event_record import EventRecord, Place
 from emulator.faults.sites import site_name
 from emulator.findings import Finding
 from emulator.location import caller, describe_error, format_error, raised_at
 from emulator.logs import Log
 from emulator.loose_ends import LooseEnds
-from emulator.recording import Place, Recording
 from emulator.scope import SCOPE, Scope
 from emulator.values import JsException
 from emulator.websockets.line import pair
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from emulator.background import BackgroundTask
+    from emulator.event_record import Onset
     from emulator.importer import ModuleSpace
     from emulator.isolate import Isolate
     from emulator.kernel import Kernel
     from emulator.location import Location
-    from emulator.recording import Onset
     from emulator.runtime.host import CacheService, WebRequest, WebResponse
     from emulator.runtime.promises import PyodideFuture
     from emulator.values import HostObject
@@ -95,7 +95,7 @@ class Invocation(Scope):
         self.on_end: Callable[[], None] = _nothing
         self.on_killed: Callable[[], None] = _nothing
         # What happened in it, where Workers tail this one; see `watch`.
-        self._recording: Recording | None = None
+        self._event_record: EventRecord | None = None
         self._evicted = False  # a fault takes its background work when it has answered
         self._leavers: list[Callable[[], None]] | None = None
         self._loose_ends = LooseEnds(self)
@@ -136,9 +136,9 @@ class Invocation(Scope):
         return self.retried
 
     @property
-    def recording(self) -> Recording | None:
+    def event_record(self) -> EventRecord | None:
         """What happened in it so far, where Workers tail this one."""
-        return self._recording
+        return self._event_record
 
     @property
     def lasting(self) -> Invocation:
@@ -208,9 +208,9 @@ class Invocation(Scope):
 
     def log(self, level: str, text: str, arguments: Sequence[Any] | None = None) -> None:
         """Keep a line; `arguments` are what `console` was given, where it was."""
-        recording = self.recording
-        if recording is not None:
-            recording.log(self.kernel.now, level, [text] if arguments is None else arguments)
+        event_record = self.event_record
+        if event_record is not None:
+            event_record.log(self.kernel.now, level, [text] if arguments is None else arguments)
         self._keep_line(level, text)
 
     def _keep_line(self, level: str, text: str) -> None:
@@ -225,20 +225,20 @@ class Invocation(Scope):
 
     def note_exception(self, error: BaseException) -> None:
         """Keep what its code failed with for who tails the Worker."""
-        recording = self.recording
-        if recording is None:
+        event_record = self.event_record
+        if event_record is None:
             return
         if isinstance(error, JsException):
-            recording.threw(self.kernel.now, error.name, error.message)
+            event_record.threw(self.kernel.now, error.name, error.message)
         else:
             text = format_error(error, self.isolate.worker.folder)
-            recording.threw(self.kernel.now, "PythonError", f"{text}\n")
+            event_record.threw(self.kernel.now, "PythonError", f"{text}\n")
 
     def fails(self, outcome: str = "exception") -> None:
         """Let its outcome be told as this one, unless it has failed already."""
-        recording = self.recording
-        if recording is not None and recording.outcome == "ok":
-            recording.outcome = outcome
+        event_record = self.event_record
+        if event_record is not None and event_record.outcome == "ok":
+            event_record.outcome = outcome
 
     def urandom(self, size: int) -> bytes:
         self.reads("randomness")
@@ -298,7 +298,7 @@ class Invocation(Scope):
     def watch(self, onset: Onset, place: Place = _DEFAULT) -> None:
         """Record what happens in it, where Workers tail this one."""
         if self.isolate.worker.tailed is not None:
-            self._recording = Recording(self.kernel.now, onset, place)
+            self._event_record = EventRecord(self.kernel.now, onset, place)
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         """Run the handler as this invocation's main task."""
@@ -395,8 +395,8 @@ class Invocation(Scope):
         if self.gone:
             return
         self.background.lose()
-        if self._recording is not None and self._recording.outcome != CUT_BY_TIME:
-            self._recording = None  # nobody is left who could tell
+        if self._event_record is not None and self._event_record.outcome != CUT_BY_TIME:
+            self._event_record = None  # nobody is left who could tell
         self._leave()
         if not self.dead:
             self.kernel.loop.kill(self)
@@ -410,10 +410,10 @@ class Invocation(Scope):
         if not self.dead:
             self._loose_ends.close()
         self.isolate.invocations.pop(self, None)
-        recording, self._recording = self._recording, None
+        event_record, self._event_record = self._event_record, None
         tailed = self.isolate.worker.tailed
-        if recording is not None and tailed is not None:
-            tailed(self, recording)
+        if event_record is not None and tailed is not None:
+            tailed(self, event_record)
         leavers, self._leavers = self._leavers, None
         for callback in leavers or ():
             callback()

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from emulator.absent_bindings import AbsentBinding
     from emulator.config import WorkerConfig
+    from emulator.event_record import EventRecord
     from emulator.kernel import Kernel
-    from emulator.recording import Recording
     from emulator.values import HostObject
 
 
@@ -56,7 +56,7 @@ class Worker:
         # The names of all Workers, for what is said of one that is missing.
         self.beside: tuple[str, ...] = (config.name,)
         # What is told of events that are over, where Workers tail this one.
-        self.tailed: Callable[[Invocation, Recording], None] | None = None
+        self.tailed: Callable[[Invocation, EventRecord], None] | None = None
         # Names of what its memory kept though an isolate was lost, as an object's does. What is
         # frozen for good must not lead to the memory itself.
         self.kept: dict[str, None] = {}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.clock import MICROSECONDS
 from emulator.entrypoints import awaited
+from emulator.event_record import Onset, Place
 from emulator.foreign import is_foreign
 from emulator.invocation import CUT_BY_TIME, Invocation
-from emulator.recording import Onset, Place
 from emulator.runtime.proxies import wrap
 from emulator.values import UNDEFINED, HostObject, JsException
 

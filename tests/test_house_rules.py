@@ -108,7 +108,7 @@ _LAYERS = (
         "caller",
         "timers",
         "loose_ends",
-        "recording",
+        "event_record",
         "websockets",
     ),
     ("sql",),

@@ -17,9 +17,9 @@ from emulator.email_config import SenderConfig
 from emulator.emails.bindings import read_mail
 from emulator.emails.reading import built, failed, read
 from emulator.entrypoints import awaited
+from emulator.event_record import Onset
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
-from emulator.recording import Onset
 from emulator.runtime.email_message import EmailMessage
 from emulator.runtime.js_text import display
 from emulator.runtime.proxies import wrap

@@ -15,9 +15,9 @@ from emulator.values import UNDEFINED, JsException
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from emulator.event_record import EventRecord
     from emulator.isolate import Isolate
     from emulator.objects.live import LiveObject
-    from emulator.recording import Recording
 
 
 class Outcome(NamedTuple):
@@ -34,7 +34,7 @@ class Event:
     `in_request` and `repeats` say of the code that began it what an invocation says of itself.
     """
 
-    __slots__ = ("finish", "in_request", "name", "recording", "repeats", "struck")
+    __slots__ = ("event_record", "finish", "in_request", "name", "repeats", "struck")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Event:
         self.in_request = in_request
         self.repeats = repeats
         self.struck = False
-        self.recording: Recording | None = None
+        self.event_record: EventRecord | None = None
 
 
 EVENT: ContextVar[Event | None] = ContextVar("emulator.object_event", default=None)
@@ -79,10 +79,10 @@ class ObjectScope(Invocation):
         """Its events know."""
 
     @property
-    def recording(self) -> Recording | None:
+    def event_record(self) -> EventRecord | None:
         """What happened in the event, where Workers tail this one."""
         event = EVENT.get()
-        return None if event is None else event.recording
+        return None if event is None else event.event_record
 
     @property
     def repeats(self) -> bool:

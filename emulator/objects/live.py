@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from emulator.bindings import calls
 from emulator.durations import SECOND
+from emulator.event_record import EventRecord, Onset, Place
 from emulator.foreign import is_foreign
 from emulator.gate import SECTION, InputGate
 from emulator.location import format_error, waiting_at
 from emulator.objects import texts
 from emulator.objects.context import AlarmInvocationInfo, DurableObjectState
 from emulator.objects.event import EVENT, ObjectScope, Outcome, over
-from emulator.recording import Onset, Place, Recording
 from emulator.rpc.bodies import across
 from emulator.rpc.carriage import carry
 from emulator.rpc.entry import (
@@ -165,8 +165,8 @@ class LiveObject:
             answer = await self._user(event, call_handler(handler, *arguments))
             response = handshake.check(request, response_of(answer))
             self._name_frames(response.socket)
-            if event.recording is not None:
-                event.recording.status = response.status
+            if event.event_record is not None:
+                event.event_record.status = response.status
             body = across(response.body, self.scope)
             self._over(event, Outcome(replace(response, body=body)))
         except _Failed:
@@ -242,14 +242,14 @@ class LiveObject:
         """Record what happens in an event, where Workers tail this one."""
         if self.space.worker.tailed is not None:
             place = Place(self.space.class_name, "durableObject", self.stored.id)
-            event.recording = Recording(self.kernel.now, onset, place)
+            event.event_record = EventRecord(self.kernel.now, onset, place)
 
     def _tell(self, event: Event) -> None:
         """Tell those who tail the Worker that an event is over."""
-        recording, event.recording = event.recording, None
+        event_record, event.event_record = event.event_record, None
         tailed = self.space.worker.tailed
-        if recording is not None and tailed is not None:
-            tailed(self.scope, recording)
+        if event_record is not None and tailed is not None:
+            tailed(self.scope, event_record)
 
     def _over(self, event: Event, outcome: Outcome) -> None:
         """An event is over; its answer waits for what the turn wrote."""
@@ -441,10 +441,10 @@ class LiveObject:
     def _end_recording(self, event: Event, outcome: Outcome) -> None:
         """An incarnation ends with an event going on: what a power cut takes nobody can tell."""
         if outcome.lost or outcome.error is None:
-            event.recording = None
-        elif event.recording is not None:
-            event.recording.threw(self.kernel.now, outcome.error.name, outcome.error.message)
-            event.recording.outcome = "exception"
+            event.event_record = None
+        elif event.event_record is not None:
+            event.event_record.threw(self.kernel.now, outcome.error.name, outcome.error.message)
+            event.event_record.outcome = "exception"
             self._tell(event)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from emulator.entrypoints import awaited
+from emulator.event_record import Onset, Place
 from emulator.foreign import is_foreign
 from emulator.invocation import CUT_BY_TIME, Invocation
 from emulator.location import caller
@@ -13,7 +14,6 @@ from emulator.queues.bindings import QueueController
 from emulator.queues.model import LOST, SECOND
 from emulator.queues.plain import plain_body
 from emulator.queues.record import BatchRecord
-from emulator.recording import Onset, Place
 from emulator.runtime.proxies import wrap
 
 if TYPE_CHECKING:

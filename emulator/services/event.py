@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.bindings import calls
 from emulator.errors import WorkerLoadError
+from emulator.event_record import Onset, Place
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
-from emulator.recording import Onset, Place
 from emulator.rpc.bodies import across
 from emulator.rpc.carriage import carry
 from emulator.rpc.entry import (
@@ -112,8 +112,8 @@ class ServiceEvent(Invocation):
             answer = await call_handler(handler, *arguments)
         response = handshake.check(request, response_of(answer))
         self._socket = response.socket
-        if self.recording is not None:
-            self.recording.status = response.status
+        if self.event_record is not None:
+            self.event_record.status = response.status
         return replace(response, body=across(response.body, self))
 
     def _class(self) -> type[Any] | None:

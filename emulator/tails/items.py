@@ -11,7 +11,7 @@ from emulator.values import UNDEFINED, HostObject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from emulator.recording import Recording
+    from emulator.event_record import EventRecord
     from emulator.runtime.host import WebRequest
 
 _MILLISECOND: Final = 1_000
@@ -102,14 +102,14 @@ class Request(Shown):
 
 
 def trace_item(
-    recording: Recording, ended: int, *, script: str | None, version: str | None
+    event_record: EventRecord, ended: int, *, script: str | None, version: str | None
 ) -> TraceItem:
     """What one tail Worker gets of an event; each has objects of its own."""
-    place = recording.place
+    place = event_record.place
     return TraceItem(
         {
-            "event": _event(recording),
-            "eventTimestamp": recording.at / _MILLISECOND,
+            "event": _event(event_record),
+            "eventTimestamp": event_record.at / _MILLISECOND,
             "logs": [
                 TraceLog(
                     {
@@ -119,7 +119,7 @@ def trace_item(
                         "errorInfo": UNDEFINED,
                     }
                 )
-                for line in recording.logs
+                for line in event_record.logs
             ],
             "exceptions": [
                 TraceException(
@@ -130,7 +130,7 @@ def trace_item(
                         "stack": UNDEFINED,
                     }
                 )
-                for thrown in recording.exceptions
+                for thrown in event_record.exceptions
             ],
             "diagnosticsChannelEvents": [],
             "scriptName": script,
@@ -141,20 +141,20 @@ def trace_item(
             "tailAttributes": UNDEFINED,
             "preview": UNDEFINED,
             "durableObjectId": _optional(place.object_id),
-            "outcome": recording.outcome,
+            "outcome": event_record.outcome,
             "executionModel": place.model,
-            "truncated": recording.truncated,
+            "truncated": event_record.truncated,
             "cpuTime": 0,  # the code of an emulator takes no time
-            "wallTime": (ended - recording.at) // _MILLISECOND,
+            "wallTime": (ended - event_record.at) // _MILLISECOND,
         }
     )
 
 
-def _event(recording: Recording) -> Shown:
-    onset = recording.onset
+def _event(event_record: EventRecord) -> Shown:
+    onset = event_record.onset
     if onset.request is None:
         return EventInfo(copy.deepcopy(dict(onset.facts)))
-    status = recording.status
+    status = event_record.status
     return FetchEventInfo(
         {
             "response": UNDEFINED if status is None else Response({"status": status}),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.entrypoints import awaited
+from emulator.event_record import Onset
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
-from emulator.recording import Onset
 from emulator.runtime.proxies import wrap
 
 if TYPE_CHECKING:

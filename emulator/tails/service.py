@@ -2,7 +2,7 @@
 
 1. An event of a Worker with `tail_consumers` is recorded from its start. When it is over, its
    background work included, each consumer gets it, in a run of its own.
-2. An event that a power cut took is lost with its recording.
+2. An event that a power cut took is lost with its record.
 3. The run of a tail Worker is an event that others may tail, and it itself once: a delivery that
    would go round in a circle is not made (workerd, `server.c++`).
 """
@@ -21,10 +21,10 @@ from emulator.version_metadata import version_id
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from emulator.event_record import EventRecord
     from emulator.invocation import Invocation
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
-    from emulator.recording import Recording
 
 
 class Tails:
@@ -52,21 +52,21 @@ class Tails:
                 known = ", ".join(consumer.script.handlers) or "none"
                 yield "missing_handler", f"{text}; its handlers: {known}"
 
-    def _over(self, invocation: Invocation, recording: Recording) -> None:
+    def _over(self, invocation: Invocation, event_record: EventRecord) -> None:
         """An event is over: tell its Worker's consumers."""
         chain = invocation.chain if isinstance(invocation, TailRun) else ()
         for name in invocation.isolate.worker.config.tails:
             consumer = self._workers.get(name)
             if consumer is not None and name not in chain:
                 ended = self._kernel.now
-                deliver = partial(self._deliver, consumer, (*chain, name), recording, ended)
+                deliver = partial(self._deliver, consumer, (*chain, name), event_record, ended)
                 self._kernel.loop.kernel_soon(deliver, invocation.worker, invocation.subject)
 
     def _deliver(
         self,
         consumer: Worker,
         chain: tuple[str, ...],
-        recording: Recording,
+        event_record: EventRecord,
         ended: int,
         script: str,
         of: str,
@@ -84,12 +84,12 @@ class Tails:
             return
         is_real = kernel.profile == "production"
         item = trace_item(
-            recording,
-            ended if is_real else recording.at,
+            event_record,
+            ended if is_real else event_record.at,
             script=script if is_real else None,
             version=version_id(script, kernel) if is_real else None,
         )
-        kernel.record("tail", run.subject, of=of, outcome=recording.outcome)
+        kernel.record("tail", run.subject, of=of, outcome=event_record.outcome)
         if action == "crash_before":
             consumer.crash()
             return

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from emulator.durations import describe
 from emulator.errors import WorkerLoadError
+from emulator.event_record import Onset, Place
 from emulator.foreign import is_foreign
 from emulator.invocation import Invocation
 from emulator.location import asked_by, caller
-from emulator.recording import Onset, Place
 from emulator.runtime.context import ExecutionContext
 from emulator.runtime.proxies import wrap
 from emulator.runtime.rpc import raw_env

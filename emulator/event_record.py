@@ -72,7 +72,7 @@ class Thrown(NamedTuple):
     message: str
 
 
-class Recording:
+class EventRecord:
     """The trace of one event while it goes on; all of it is data that may cross to others."""
 
     def __init__(self, at: int, onset: Onset, place: Place) -> None:
