@@ -233,7 +233,12 @@ class SimLoop(Refusals):
 
     def kernel_soon(self, callback: Callable[..., object], *args: Any) -> Handle:
         """`call_soon` for the emulator's own work, whoever asks for it."""
-        return self.call_soon(callback, *args, context=self._kernel_context)
+        if self._closed or not self.draining:
+            return self.call_soon(callback, *args, context=self._kernel_context)
+        # Most is asked for by code that runs, and the emulator itself has no gate.
+        handle = Handle(callback, args, self, self._kernel_context, KERNEL)
+        self._ready.append(handle)
+        return handle
 
     def kernel_at(
         self, due: int, callback: Callable[..., object], *, owner: str, passive: bool = False

@@ -61,7 +61,7 @@ class Session:
     ) -> asyncio.Future[Any]:
         """Send queries as one transaction; `shape` makes the result, `error` the error."""
         invocation = calls.caller_of()
-        if any(query.writes for query in queries):
+        if invocation.minds_effects and any(query.writes for query in queries):
             invocation.effect(f"a change in the database {self._binding}")
         return calls.call(
             invocation,
@@ -87,15 +87,15 @@ class Session:
         except SqlError as problem:
             self._service.record(self._binding, **facts, error=str(problem))
             raise error(str(problem)) from None
-        changes = sum(answer.outcome.changes for answer in answers)
+        changes = sum([answer.outcome.changes for answer in answers])
         self._service.record(self._binding, **facts, changes=changes)
-        self._move_to(self._store.bookmark())
+        if self._position is not None:
+            self._move_to(self._store.bookmark())
         return answers
 
     def _move_to(self, bookmark: str) -> None:
         """A session that was started goes forward, never back."""
-        if self._position is not None:
-            self._position = max(self.bookmark or "", bookmark)
+        self._position = max(self.bookmark or "", bookmark)
 
     def _site(self, operation: str) -> str:
         name = self._sites.get(operation)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.d1 import migrations
 from emulator.d1.parameters import sent
-from emulator.d1.results import META, Answer
+from emulator.d1.results import Answer
 from emulator.d1.texts import NO_STATEMENTS, NOT_A_TEXT
 from emulator.errors import StateError
 from emulator.sql import Database, Source, SqlError
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from emulator.d1_config import Migrations
     from emulator.kernel import Kernel
-    from emulator.sql import Outcome
 
 _COMMENT: Final = re.compile(r"^\s+--.*", re.MULTILINE)
 
@@ -104,20 +104,9 @@ class Store:
     def _run(self, database: Database, sql: str, values: Sequence[Any]) -> Answer:
         size, last = database.size, database.last_row_id
         outcome = database.run(sql, values)
-        return Answer(outcome, self._meta(outcome, database.size, size, last))
-
-    def _meta(self, outcome: Outcome, size: int, size_before: int, last: int) -> dict[str, Any]:
-        moved = outcome.last_row_id != last or size != size_before
-        return META[self._kernel.profile](
-            {
-                "changes": outcome.changes,
-                "last_row_id": outcome.last_row_id,
-                "changed_db": outcome.changes != 0 or moved,
-                "size_after": size,
-                "rows_read": outcome.read,
-                "rows_written": outcome.written,
-            }
-        )
+        after = database.size
+        changed = outcome.changes != 0 or outcome.last_row_id != last or after != size
+        return Answer(outcome, after, changed, self._kernel.profile)
 
     def bookmark(self) -> str:
         """Where the database stands, as sessions pass it on: it grows with each call that wrote."""
@@ -177,4 +166,9 @@ def _has_statement(sql: Any) -> bool:
     """Whether the service takes this for a query at all; a comment alone it does."""
     if not isinstance(sql, str):
         raise SqlError(NOT_A_TEXT)
+    return _is_more_than_blank(sql)
+
+
+@lru_cache(maxsize=1_000)
+def _is_more_than_blank(sql: str) -> bool:
     return bool(_COMMENT.sub("", sql).strip())

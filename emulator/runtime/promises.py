@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from asyncio import events
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, cast
 
 from emulator.errors import OutsideWorker
 from emulator.location import Location, caller
@@ -17,7 +18,9 @@ def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
 
     A failure nobody waits for stays silent here; whoever tracks the call reports it.
     """
-    future = asyncio.ensure_future(work)
+    # Most work is a future of the loop's own already, as `ensure_future` would find out.
+    is_future = isinstance(work, asyncio.Future) and work.get_loop() is events._get_running_loop()
+    future: asyncio.Future[Any] = cast("Any", work) if is_future else asyncio.ensure_future(work)
     if future.done():
         _mark_retrieved(future)
     else:
@@ -35,16 +38,23 @@ async def outcome(work: asyncio.Future[Any]) -> Any:
 
     Its time-out is then nobody's concern: what still runs is dropped when the invocation ends.
     """
-    if not work.done():
-        over = work.get_loop().create_future()
-
-        def tell(_: object) -> None:
-            if not over.done():
-                over.set_result(None)
-
-        work.add_done_callback(tell)
-        await over
+    await _over(work)
     return work.result()
+
+
+def _over(work: asyncio.Future[Any]) -> asyncio.Future[Any]:
+    """A future of its own that is done when the work is."""
+    over = work.get_loop().create_future()
+
+    def tell(_: object) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    if work.done():
+        over.set_result(None)
+    else:
+        work.add_done_callback(tell)
+    return over
 
 
 def track(call: Any) -> None:
@@ -99,7 +109,8 @@ class BindingCall(Coroutine[Any, Any, Any]):
         return self._started
 
     async def _await_and_convert(self) -> Any:
-        return self._convert(await outcome(self._started))
+        await _over(self._started)
+        return self._convert(self._started.result())
 
     def _coroutine(self) -> Coroutine[Any, Any, Any]:
         self.awaited = True
@@ -196,9 +207,15 @@ async def _resolve(value: Any) -> Any:
 
 
 def promise(
-    work: Awaitable[Any], convert: Callable[[Any], Any] | None = None, method: str = ""
+    work: Awaitable[Any],
+    convert: Callable[[Any], Any] | None = None,
+    method: str = "",
+    js_class: str = "",
 ) -> PyodideFuture:
-    """Begin `work` and return a promise of its result, passed through `convert`."""
+    """Begin `work` and return a promise of its result, passed through `convert`.
+
+    With `js_class` it is that of a call of the platform's: see `track`.
+    """
     started = start(work)
     result = PyodideFuture(loop=started.get_loop())
     result.method = method
@@ -217,5 +234,9 @@ def promise(
 
     started.add_done_callback(settle)
     asyncio.Future.add_done_callback(result, _mark_retrieved)  # not a user who waits
-    _tell("track_promise", result)
+    if js_class:
+        result.js_class = js_class
+        track(result)
+    else:
+        _tell("track_promise", result)
     return result

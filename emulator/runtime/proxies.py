@@ -14,6 +14,7 @@ import functools
 import inspect
 import itertools
 import keyword
+from asyncio import Future
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -29,7 +30,7 @@ from emulator.runtime.calls import invoke
 from emulator.runtime.js_properties import inherited_names, lookup, set_property
 from emulator.runtime.js_text import display, own_names
 from emulator.runtime.profile import generation
-from emulator.runtime.promises import PyodideFuture, promise, track
+from emulator.runtime.promises import PyodideFuture, promise
 from emulator.runtime.pyproxy import (
     BORROWED,
     DESTROYED,
@@ -470,7 +471,7 @@ def _host_class(cls: type[HostObject]) -> type[JsProxy]:
     return cast("type[JsProxy]", made)
 
 
-_host_class_of: Any = functools.cache(_host_class)
+host_proxy: Callable[..., type[JsProxy]] = functools.cache(_host_class)
 
 
 def _host_getitem(self: JsProxy, key: Any) -> Any:
@@ -584,9 +585,7 @@ def make(cls: type[JsProxy], value: Any) -> Any:
 def wrap(value: Any) -> Any:
     """Return the Python value of a JavaScript one, as for the result of any `js` function."""
     kind = type(value)
-    if kind is str or kind is bool:
-        return value
-    if kind is int:
+    if kind is str or kind is bool or kind is int:
         return value
     if kind is float:
         return plain_number(value)
@@ -606,9 +605,11 @@ to_proxy = wrap
 
 def _wrap_other(value: Any) -> Any:
     if isinstance(value, HostObject):
-        return make(_host_class_of(type(value)), value)
+        return make(host_proxy(type(value)), value)
     if isinstance(value, (JsProxy, JsException, PyodideFuture)):
         return value
+    if isinstance(value, Future):
+        return promise(value, wrap)
     if isinstance(value, bytes):
         value = TypedArray("Uint8Array", ArrayBuffer(value))
     if isinstance(value, PyProxy):
@@ -655,14 +656,13 @@ def unexpected_keyword(function: str, name: str) -> TypeError:
 
 def unmangle(name: str) -> str:
     """Return JavaScript's name for an attribute: that of `from_` is `from`."""
-    bare = name.rstrip("_")
-    return name[:-1] if name[-1:] == "_" and keyword.iskeyword(bare) else name
+    return name[:-1] if name[-1:] == "_" and keyword.iskeyword(name.rstrip("_")) else name
 
 
 def _member(value: Any, name: str) -> Any:
     found = lookup(value, name)
     if isinstance(value, HostObject) and callable(found) and not _is_value(found):
-        return make(_Callable, Function(_HostMethod(value, name, found), name))
+        return make(_Callable, _HostMethod(value, name, found))
     return wrap(found)
 
 
@@ -671,24 +671,18 @@ def _is_value(found: Any) -> bool:
     return isinstance(found, (Opaque, HostObject))
 
 
-class _HostMethod:
+class _HostMethod(Function):
     """A method of a host object; its promise is a call that must not be forgotten."""
 
-    __slots__ = ("function", "host", "name")
-
     def __init__(self, host: HostObject, name: str, function: Callable[..., Any]) -> None:
+        super().__init__(function, name)
         self.host = host
-        self.name = name
-        self.function = function
 
     def __call__(self, *args: Any) -> Any:
-        result = invoke(self.function, args)
-        if not inspect.isawaitable(result):
-            return result
-        future = promise(result, wrap, self.name)
-        future.js_class = self.host.js_class
-        track(future)
-        return future
+        result = invoke(self.call, args)
+        if isinstance(result, Future) or inspect.isawaitable(result):
+            return promise(result, wrap, self.name, self.host.js_class)
+        return result
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -696,7 +690,9 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     values = [unwrap(arg) for arg in args]
     if kwargs:
         values.append({name: unwrap(value) for name, value in kwargs.items()})
-    result = wrap(call_value(function, *values))
+    result = call_value(function, *values)
+    if not isinstance(result, PyodideFuture):
+        result = wrap(result)
     if not isinstance(result, PyodideFuture):
         _release(values)
     elif not result.method:

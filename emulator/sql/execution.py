@@ -25,6 +25,8 @@ SqlValue = str | float | bytes | None
 # Marks the emulator's own statements: they are kept prepared, and SQLite asks but once whether a
 # statement is allowed.
 _OWN: Final = "/*emulator*/"
+_PAGES: Final = f"{_OWN}PRAGMA page_count"
+_FREE_PAGES: Final = f"{_OWN}PRAGMA freelist_count"
 
 
 class Execution:
@@ -36,6 +38,7 @@ class Execution:
         self.connection = connection
         self._regulator = regulator
         self._path = path
+        self._counting = connection.cursor()
 
     def own(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """Run a statement of the emulator's own, which may do everything; returns its rows."""
@@ -44,6 +47,19 @@ class Execution:
             return self.connection.execute(_OWN + sql, values).fetchall()
         finally:
             self._regulator.trusted = False
+
+    def pages_in_use(self) -> int:
+        """How many pages of the database hold something.
+
+        Asked after each statement that writes, and so with a cursor that stays.
+        """
+        self._regulator.trusted = True
+        try:
+            (pages,) = self._counting.execute(_PAGES).fetchone()
+            (free,) = self._counting.execute(_FREE_PAGES).fetchone()
+        finally:
+            self._regulator.trusted = False
+        return int(pages - free)
 
     @contextmanager
     def trusted(self) -> Iterator[None]:

@@ -173,7 +173,12 @@ class Function(Opaque):
         self.kept = True
         self.name = name
         self.raw = raw
-        self.source = source or f"function {name}() {{ [native code] }}"
+        self._source = source
+
+    @property
+    def source(self) -> str:
+        """The text of the function."""
+        return self._source or f"function {self.name}() {{ [native code] }}"
 
     def __call__(self, *args: Any) -> Any:
         return self.call(*args)
