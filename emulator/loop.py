@@ -456,7 +456,12 @@ class SimLoop(Refusals):
                     if handle._cancelled:
                         continue
                     if scope is not self.running_scope:
-                        if ready and self._turn is None and self._is_contended(scope, ready[0]):
+                        if (
+                            ready
+                            and ready[0].scope is not scope
+                            and self._turn is None
+                            and self._is_contended(scope, ready[0])
+                        ):
                             handle = self._pick(handle)
                             scope = handle.scope
                         self.running_scope = scope

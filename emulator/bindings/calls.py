@@ -44,6 +44,8 @@ def takes_effect(invocation: Invocation) -> bool:
     to make it (recording queue_send_not_awaited). A power cut stops the calls whose turn has not
     come; where the platform only waits in vain they have left already.
     """
+    if not (invocation.main_done or invocation.dead):
+        return True  # as nearly always
     if invocation.dead and invocation.gone:
         return False
     return invocation.waited_for or invocation.kernel.profile == "miniflare"

@@ -48,6 +48,8 @@ class Answer(NamedTuple):
     @property
     def objects(self) -> list[dict[str, Any]]:
         """The rows as objects, in which the last of columns with one name counts."""
+        if not self.outcome.rows:
+            return []
         columns = self.outcome.columns
         return [dict(zip(columns, row, strict=True)) for row in self.rows]
 

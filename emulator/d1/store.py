@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.d1 import migrations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from emulator.d1_config import Migrations
     from emulator.kernel import Kernel
+    from emulator.sql.execution import SqlValue
 
 _COMMENT: Final = re.compile(r"^\s+--.*", re.MULTILINE)
 
@@ -35,6 +37,9 @@ class Query(NamedTuple):
     def writes(self) -> bool:
         """Whether it may write, as its words tell."""
         return isinstance(self.sql, str) and not script(self.sql).reads
+
+
+_writes: Final = attrgetter("writes")
 
 
 class Store:
@@ -79,29 +84,25 @@ class Store:
         given = [query for query in queries if _has_statement(query.sql)]
         if not given:
             raise SqlError(NO_STATEMENTS)
-        values = [[sent(value) for value in query.params] for query in given]
-        answers = self._run_all(given, values)
-        if any(query.writes for query in given):
+        answers = self._run_all([(sql, list(map(sent, params))) for sql, params in given])
+        if any(map(_writes, given)):
             self.version += 1
         return answers
 
-    def _run_all(self, given: Sequence[Query], values: Sequence[Sequence[Any]]) -> list[Answer]:
+    def _run_all(self, given: Sequence[tuple[str, Sequence[SqlValue]]]) -> list[Answer]:
         database = self.database
-        if len(given) == 1 and database.is_atomic(given[0].sql):
-            return [self._run(database, given[0].sql, values[0])]
+        if len(given) == 1 and database.is_atomic(given[0][0]):
+            return [self._run(database, *given[0])]
         database.begin()
         try:
-            answers = [
-                self._run(database, query.sql, bound)
-                for query, bound in zip(given, values, strict=True)
-            ]
+            answers = [self._run(database, sql, values) for sql, values in given]
             database.commit()
         except BaseException:
             database.rollback()
             raise
         return answers
 
-    def _run(self, database: Database, sql: str, values: Sequence[Any]) -> Answer:
+    def _run(self, database: Database, sql: str, values: Sequence[SqlValue]) -> Answer:
         size, last = database.size, database.last_row_id
         outcome = database.run(sql, values)
         after = database.size

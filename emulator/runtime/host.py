@@ -145,11 +145,17 @@ class Host(Protocol):
         """Bytes from the emulator's seeded stream."""
 
 
+def running() -> Host | None:
+    """Return the running invocation, if a Worker's code runs."""
+    host = _current.get()
+    return None if host is KERNEL else cast("Host | None", host)
+
+
 def current() -> Host:
     """Return the running invocation; raises `OutsideWorker` outside a Worker's code."""
-    host = _current.get()
-    if host is None or host is KERNEL:
+    host = running()
+    if host is None:
         raise OutsideWorker(
             "this needs a running Worker: use it in a handler, or through the `emulator` fixture"
         )
-    return cast("Host", host)
+    return host

@@ -8,9 +8,10 @@ from asyncio import events
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, cast
 
-from emulator.errors import OutsideWorker
 from emulator.location import Location, caller
-from emulator.runtime.host import current
+from emulator.runtime.host import running
+
+_add_done_callback = asyncio.Future.add_done_callback
 
 
 def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
@@ -63,10 +64,7 @@ def track(call: Any) -> None:
 
 
 def _tell(what: str, value: Any) -> None:
-    try:
-        listener = getattr(current(), what, None)
-    except OutsideWorker:
-        return
+    listener = getattr(running(), what, None)
     if listener is not None:
         listener(value)
 
@@ -152,7 +150,7 @@ class PyodideFuture(asyncio.Future[Any]):
 
     def add_done_callback(self, *args: Any, **kwargs: Any) -> None:
         self.awaited = True
-        super().add_done_callback(*args, **kwargs)
+        _add_done_callback(self, *args, **kwargs)
 
     def then(
         self,
@@ -233,7 +231,7 @@ def promise(
             result.set_result(value if convert is None else convert(value))
 
     started.add_done_callback(settle)
-    asyncio.Future.add_done_callback(result, _mark_retrieved)  # not a user who waits
+    _add_done_callback(result, _mark_retrieved)  # not a user who waits
     if js_class:
         result.js_class = js_class
         track(result)

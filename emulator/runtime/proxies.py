@@ -467,11 +467,19 @@ def _host_class(cls: type[HostObject]) -> type[JsProxy]:
         bases.append(_AsyncIterable)
     if "__call__" in vars(cls) or "__call__" in members:
         bases.append(_Callable)
+    for name in sorted(members):
+        # Found on the class, a member costs a third of what it does by way of `__getattr__`.
+        if name[:2] != "__" and not any(hasattr(base, name) for base in (JsProxy, *bases)):
+            namespace.setdefault(name, property(functools.partial(_host_member, name)))
     made: Any = _Meta("JsProxy", tuple(bases) or (JsProxy,), namespace)
     return cast("type[JsProxy]", made)
 
 
 host_proxy: Callable[..., type[JsProxy]] = functools.cache(_host_class)
+
+
+def _host_member(name: str, self: JsProxy) -> Any:
+    return _member(self._js, name)
 
 
 def _host_getitem(self: JsProxy, key: Any) -> Any:
@@ -575,10 +583,13 @@ MutableSequence.register(_Array)
 del _mapping
 
 
+_hold = vars(JsProxy)["_js"].__set__  # `JsProxy.__setattr__` is JavaScript's
+
+
 def make(cls: type[JsProxy], value: Any) -> Any:
     """Return a proxy of the class for the value."""
     proxy = object.__new__(cls)
-    object.__setattr__(proxy, "_js", value)
+    _hold(proxy, value)
     return proxy
 
 
@@ -674,8 +685,11 @@ def _is_value(found: Any) -> bool:
 class _HostMethod(Function):
     """A method of a host object; its promise is a call that must not be forgotten."""
 
-    def __init__(self, host: HostObject, name: str, function: Callable[..., Any]) -> None:
-        super().__init__(function, name)
+    def __init__(  # pyright: ignore[reportMissingSuperCall]
+        self, host: HostObject, name: str, function: Callable[..., Any]
+    ) -> None:
+        self.call = function
+        self.name = name
         self.host = host
 
     def __call__(self, *args: Any) -> Any:

@@ -75,13 +75,15 @@ class _BindingWrapper:
         kind = type(result)
         if kind in PRIMITIVE:
             return result
+        if kind is dict:
+            return from_canonical(result)
         if kind is list:
             return [cls._convert_one(item) for item in result]
         return cls._convert_one(result)
 
     @classmethod
     def _convert_one(cls, result: Any) -> Any:
-        """Convert what is no list, or an item of one."""
+        """Convert what is neither a plain object nor an array, or an item of one."""
         kind: Any = type(result)
         proxy = plain_proxy(kind) if isinstance(result, HostObject) else None
         if proxy is None:
