@@ -64,8 +64,7 @@ class D1:
 
     def record(self, binding: str, facts: dict[str, Any]) -> None:
         """Write a query to the trace."""
-        kernel = self._kernel
-        kernel.trace.add(kernel.clock.now, "query", f"d1 {binding}", facts)
+        self._kernel.record("query", f"d1 {binding}", **facts)
 
     # -- life ------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol
 
 from emulator.errors import OutsideWorker
 from emulator.scope import KERNEL
@@ -147,8 +147,8 @@ class Host(Protocol):
 
 def running() -> Host | None:
     """Return the running invocation, if a Worker's code runs."""
-    host = _current.get()
-    return None if host is KERNEL else cast("Host | None", host)
+    host: Any = _current.get()
+    return None if host is KERNEL else host
 
 
 def current() -> Host:

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from asyncio import events
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from typing import Any, cast
+from typing import Any
 
 from emulator.location import Location, caller
 from emulator.runtime.host import running
@@ -20,8 +20,10 @@ def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
     A failure nobody waits for stays silent here; whoever tracks the call reports it.
     """
     # Most work is a future of the loop's own already, as `ensure_future` would find out.
-    is_future = isinstance(work, asyncio.Future) and work.get_loop() is events._get_running_loop()
-    future: asyncio.Future[Any] = cast("Any", work) if is_future else asyncio.ensure_future(work)
+    if isinstance(work, asyncio.Future) and work.get_loop() is events._get_running_loop():
+        future = work
+    else:
+        future = asyncio.ensure_future(work)
     if future.done():
         _mark_retrieved(future)
     else:

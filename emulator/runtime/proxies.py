@@ -24,6 +24,7 @@ from collections.abc import (
     Sequence,
 )
 from datetime import datetime
+from types import MethodType
 from typing import Any, cast
 
 from emulator.runtime.calls import invoke
@@ -479,7 +480,8 @@ host_proxy: Callable[..., type[JsProxy]] = functools.cache(_host_class)
 
 
 def _host_member(name: str, self: JsProxy) -> Any:
-    return _member(self._js, name)
+    """What `_member` gives for a member of a host object."""
+    return _own_member(self._js, name, self._js.js_lookup(name))
 
 
 def _host_getitem(self: JsProxy, key: Any) -> Any:
@@ -672,8 +674,12 @@ def unmangle(name: str) -> str:
 
 def _member(value: Any, name: str) -> Any:
     found = lookup(value, name)
-    if isinstance(value, HostObject) and callable(found) and not _is_value(found):
-        return make(_Callable, _HostMethod(value, name, found))
+    return _own_member(value, name, found) if isinstance(value, HostObject) else wrap(found)
+
+
+def _own_member(host: HostObject, name: str, found: Any) -> Any:
+    if type(found) is MethodType or (callable(found) and not _is_value(found)):
+        return make(_Callable, _HostMethod(host, name, found))
     return wrap(found)
 
 
@@ -694,6 +700,8 @@ class _HostMethod(Function):
 
     def __call__(self, *args: Any) -> Any:
         result = invoke(self.call, args)
+        if isinstance(result, HostObject):  # which none awaits
+            return result
         if isinstance(result, Future) or inspect.isawaitable(result):
             return promise(result, wrap, self.name, self.host.js_class)
         return result
@@ -705,9 +713,9 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if kwargs:
         values.append({name: unwrap(value) for name, value in kwargs.items()})
     result = call_value(function, *values)
-    if not isinstance(result, PyodideFuture):
+    if type(result) is not PyodideFuture:
         result = wrap(result)
-    if not isinstance(result, PyodideFuture):
+    if type(result) is not PyodideFuture:
         _release(values)
     elif not result.method:
         result.method = getattr(function, "name", "")

@@ -110,6 +110,8 @@ class _BindingWrapper:
             result = invoke(function, values) if values else function()
         if result is UNDEFINED:
             return None
+        if isinstance(result, HostObject):  # which none awaits
+            return cls._convert_one(result)
         if isinstance(result, Future) or inspect.isawaitable(result):
             return BindingCall(result, cls._convert_result, class_of(held), name)
         return cls._convert_result(result)
@@ -246,8 +248,9 @@ class _Env(HostObject):
         patches = PATCHES.get()
         if name in patches:
             return patches[name]
-        if name in host.env:
-            return host.env[name]
+        bindings = host.env
+        if name in bindings:
+            return bindings[name]
         error = AttributeError(name)
         error.add_note(host.missing_binding(name) or self._there_are())
         raise error

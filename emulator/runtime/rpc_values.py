@@ -81,12 +81,12 @@ def register_class(js_class: str, factory: Callable[[Any], Any]) -> None:
 def plain_proxy(kind: type[Any]) -> type[JsProxy] | None:
     """The class of the proxies that a binding wraps for results of this type: of most host objects.
 
-    None for what is awaited, called, handed out as it is or as a Python class of its own, and for
+    None for what is called, handed out as it is or as a Python class of its own, and for
     types whose instances differ in that. Known by type, a wrapper costs a quarter of what it does
     by way of `from_canonical`.
     """
     js_class = vars(kind).get("js_class", "TestController")
-    if js_class in {"TestController", *_CLASSES, *PASSTHROUGH} or hasattr(kind, "__await__"):
+    if js_class in {"TestController", *_CLASSES, *PASSTHROUGH}:
         return None
     proxy = host_proxy(kind)
     return None if any("__call__" in vars(base) for base in proxy.__mro__) else proxy

@@ -337,4 +337,6 @@ class Database:
 
 
 def _columns(cursor: sqlite3.Cursor) -> tuple[str, ...]:
-    return tuple([column[0] for column in cursor.description or ()])
+    if cursor.description is None:
+        return ()
+    return tuple([column[0] for column in cursor.description])

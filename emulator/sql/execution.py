@@ -78,7 +78,8 @@ class Execution:
             raise SqlError(errors.NOT_AUTHORIZED, "SQLITE_AUTH")
         self._regulator.refusal = None
         try:
-            return self.connection.execute(_text(part.text), self._bound(part, values))
+            given = self._bound(part, values) if part.names else values
+            return self.connection.execute(_text(part.text), given)
         except UnicodeEncodeError:
             return self.execute(part, [_well_formed(value) for value in values])
         except sqlite3.Error as error:
@@ -96,12 +97,8 @@ class Execution:
             return state_error(self._path, error)
         return sql_error(error, part.text, self._says, self._regulator.refusal)
 
-    def _bound(
-        self, part: Statement, values: Sequence[SqlValue]
-    ) -> Sequence[SqlValue] | Mapping[str, SqlValue]:
-        """The values as `sqlite3` wants them, which asks for names where there are some."""
-        if not part.names:
-            return values
+    def _bound(self, part: Statement, values: Sequence[SqlValue]) -> Mapping[str, SqlValue]:
+        """The values by name, as `sqlite3` wants them where the parameters have names."""
         if len(values) != part.parameters:
             self.refuse_parameters(part, errors.WRONG_NUMBER)
         return dict(zip(part.names, values, strict=True))
