@@ -12,6 +12,7 @@ from emulator.location import Location, caller
 from emulator.runtime.host import running
 
 _add_done_callback = asyncio.Future.add_done_callback
+_await = asyncio.Future.__await__
 
 
 def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
@@ -62,13 +63,15 @@ def _over(work: asyncio.Future[Any]) -> asyncio.Future[Any]:
 
 def track(call: Any) -> None:
     """Tell the running Worker of a call, if there is one and it listens."""
-    _tell("track", call)
-
-
-def _tell(what: str, value: Any) -> None:
-    listener = getattr(running(), what, None)
+    listener = getattr(running(), "track", None)
     if listener is not None:
-        listener(value)
+        listener(call)
+
+
+def _track_promise(promise: PyodideFuture) -> None:
+    listener = getattr(running(), "track_promise", None)
+    if listener is not None:
+        listener(promise)
 
 
 class BindingCall(Coroutine[Any, Any, Any]):
@@ -146,7 +149,7 @@ class PyodideFuture(asyncio.Future[Any]):
 
     def __await__(self) -> Generator[Any, Any, Any]:
         self.awaited = True
-        return super().__await__()
+        return _await(self)
 
     __iter__ = __await__
 
@@ -238,5 +241,5 @@ def promise(
         result.js_class = js_class
         track(result)
     else:
-        _tell("track_promise", result)
+        _track_promise(result)
     return result

@@ -709,7 +709,7 @@ class _HostMethod(Function):
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a JavaScript function from Python: keyword arguments are one trailing plain object."""
-    values = [unwrap(arg) for arg in args]
+    values = list(map(unwrap, args))
     if kwargs:
         values.append({name: unwrap(value) for name, value in kwargs.items()})
     result = call_value(function, *values)

@@ -136,10 +136,10 @@ class Database:
         given = script(sql)
         if given.may_stop_halfway or given.may_defer:
             return False
-        return given.reads or not self._schema_hazards()[1]
+        return given.reads or not (self._hazards or self._schema_hazards())[1]
 
     def _start(self, given: Script) -> _Before:
-        if not given.reads and not self.levels and self._schema_hazards()[0]:
+        if not (given.reads or self.levels) and (self._hazards or self._schema_hazards())[0]:
             self.flush()
         if not self._connection.in_transaction:
             self.own("BEGIN")
@@ -197,7 +197,8 @@ class Database:
             self._size = None
             if given.changes_schema:
                 self._forget_schema()
-        self._deferred = self._deferred or given.may_defer or self._schema_hazards()[1]
+        hazards = self._hazards or self._schema_hazards()
+        self._deferred = self._deferred or given.may_defer or hazards[1]
 
     def _forget_schema(self) -> None:
         self._size = self._hazards = None
