@@ -79,6 +79,8 @@ class _BindingWrapper:
             return from_canonical(result)
         if kind is list:
             return [cls._convert_one(item) for item in result]
+        if isinstance(result, list):
+            return [cls._wrap_js_value(item) for item in from_canonical(result)]
         return cls._convert_one(result)
 
     @classmethod
