@@ -83,7 +83,7 @@ class Kernel:
 
     def record(self, kind: str, subject: str, **data: Any) -> None:
         """Write an event of this instant to the trace."""
-        self.trace.record(self.clock.now, kind, subject, **data)
+        self.trace.add(self.clock.now, kind, subject, data)
 
     def record_each(
         self, kind: str, subject: str, names: tuple[str, ...], rows: Iterable[Values]

@@ -37,6 +37,8 @@ _GIVE_TIME_AND_CHANCE = tuple(
     os.path.join("", *parts)
     for parts in (("time_machine", "__init__.py"), ("random.py",), ("uuid.py",), ("secrets.py",))
 )
+# The name of the function of the loop whose code is the `bottom`: most frames have another.
+_BOTTOM = "enter"
 # As often as Python shows the same line of a recursion, and as deep as it shows groups in groups.
 _REPEATS = 3
 _GROUPS = 10
@@ -79,13 +81,21 @@ def caller() -> Location | None:
     Inside the simulation that is a line of the Worker's, or of the test that called in.
     """
     frame: FrameType | None = sys._getframe(1)
-    loop = events._get_running_loop()
-    bottom = None if getattr(SCOPE.get(), "is_test", False) else getattr(loop, "bottom", None)
-    while frame is not None and (code := frame.f_code) is not bottom:
+    while frame is not None:
+        code = frame.f_code
         if is_users_file(code.co_filename):
             return Location(code.co_filename, frame.f_lineno)
+        if code.co_name == _BOTTOM and code is _bottom():
+            break
         frame = frame.f_back
     return running_at()
+
+
+def _bottom() -> CodeType | None:
+    """Where the simulation's part of the stack ends, unless the test is what called in."""
+    if getattr(SCOPE.get(), "is_test", False):
+        return None
+    return getattr(events._get_running_loop(), "bottom", None)
 
 
 def asked_by() -> Location | None:

@@ -233,7 +233,12 @@ class SimLoop(Refusals):
 
     def kernel_soon(self, callback: Callable[..., object], *args: Any) -> Handle:
         """`call_soon` for the emulator's own work, whoever asks for it."""
-        return self.call_soon(callback, *args, context=self._kernel_context)
+        if self._closed or not self.draining:
+            return self.call_soon(callback, *args, context=self._kernel_context)
+        # Most is asked for by code that runs, and the emulator itself has no gate.
+        handle = Handle(callback, args, self, self._kernel_context, KERNEL)
+        self._ready.append(handle)
+        return handle
 
     def kernel_at(
         self, due: int, callback: Callable[..., object], *, owner: str, passive: bool = False
@@ -451,7 +456,12 @@ class SimLoop(Refusals):
                     if handle._cancelled:
                         continue
                     if scope is not self.running_scope:
-                        if ready and self._turn is None and self._is_contended(scope, ready[0]):
+                        if (
+                            ready
+                            and ready[0].scope is not scope
+                            and self._turn is None
+                            and self._is_contended(scope, ready[0])
+                        ):
                             handle = self._pick(handle)
                             scope = handle.scope
                         self.running_scope = scope

@@ -12,8 +12,9 @@ import pytest
 from worker_files import handler
 from workers import WorkerEntrypoint
 
-from emulator import Emulator
+from emulator import Emulator, location
 from emulator.location import Location, caller, is_users_file
+from emulator.loop import SimLoop
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,6 +45,11 @@ async def test_libraries_are_not_the_users_in_whatever_environment_they_lie() ->
         assert not is_users_file(name), name
     assert not is_users_file("/elsewhere/lib/python3.13/site-packages/httpx/_client.py")
     assert not is_users_file("/usr/lib/python3/dist-packages/httpx/_client.py")
+
+
+async def test_the_bottom_of_the_simulation_is_told_by_its_name_first() -> None:
+    """A renamed `SimLoop.enter` would let a walk up the stack go on into the test."""
+    assert SimLoop.bottom.co_name == location._BOTTOM
 
 
 async def test_outside_a_simulation_the_caller_is_the_line_itself() -> None:

@@ -44,9 +44,11 @@ def takes_effect(invocation: Invocation) -> bool:
     to make it (recording queue_send_not_awaited). A power cut stops the calls whose turn has not
     come; where the platform only waits in vain they have left already.
     """
+    if not (invocation.main_done or invocation.dead):
+        return True  # as nearly always
     if invocation.dead and invocation.gone:
         return False
-    return invocation.kernel.profile == "miniflare" or invocation.waited_for
+    return invocation.waited_for or invocation.kernel.profile == "miniflare"
 
 
 def meet(
@@ -151,16 +153,17 @@ class _Made:
         if not takes_effect(invocation):
             return
         possible = None if self.available is None else self.available()
-        struck = meet(invocation, self.site, repeats=self.repeats, available=possible)
-        self.ending = struck.ending
-        if struck.ending == "crash_before":
-            invocation.cut_power()
-            return
-        if struck.ending == "fail":
-            reject(self.answer, self.lost())
-            return
+        ending, others = meet(invocation, self.site, repeats=self.repeats, available=possible)
+        if ending:
+            self.ending = ending
+            if ending == "crash_before":
+                invocation.cut_power()
+                return
+            if ending == "fail":
+                reject(self.answer, self.lost())
+                return
         try:
-            result = self.perform(struck.others)
+            result = self.perform(others)
         except JsException as error:
             self._finish(None, error)
             return
@@ -168,8 +171,10 @@ class _Made:
             result.then(self._finish)
         elif isinstance(result, asyncio.Future):
             result.add_done_callback(self._take)
-        else:
+        elif self.ending:
             self._finish(result, None)
+        else:
+            resolve(self.answer, result)
 
     def _take(self, done: asyncio.Future[Any]) -> None:
         if done.cancelled():

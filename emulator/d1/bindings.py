@@ -119,7 +119,7 @@ class D1PreparedStatement(HostObject):
 
     def bind(self, *values: Any) -> D1PreparedStatement:
         """The statement with these parameters; raises `D1_TYPE_ERROR`."""
-        return D1PreparedStatement(self._session, self.statement, [bound(v) for v in values])
+        return D1PreparedStatement(self._session, self.statement, list(map(bound, values)))
 
     def first(self, column: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """The first row, or one column of it; null where there is no row."""

@@ -15,10 +15,30 @@ Profile = Literal["production", "miniflare"]
 
 
 class Answer(NamedTuple):
-    """The answer to one query, before a method gives it its shape."""
+    """The answer to one query, before a method gives it its shape.
+
+    `size` is that of the database after it; `changed` says that it changed something.
+    """
 
     outcome: Outcome
-    meta: dict[str, Any]
+    size: int
+    changed: bool
+    profile: Profile
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What D1 tells of the query."""
+        outcome = self.outcome
+        return META[self.profile](
+            {
+                "changes": outcome.changes,
+                "last_row_id": outcome.last_row_id,
+                "changed_db": self.changed,
+                "size_after": self.size,
+                "rows_read": outcome.read,
+                "rows_written": outcome.written,
+            }
+        )
 
     @property
     def rows(self) -> list[list[Any]]:
@@ -28,6 +48,8 @@ class Answer(NamedTuple):
     @property
     def objects(self) -> list[dict[str, Any]]:
         """The rows as objects, in which the last of columns with one name counts."""
+        if not self.outcome.rows:
+            return []
         columns = self.outcome.columns
         return [dict(zip(columns, row, strict=True)) for row in self.rows]
 
@@ -45,7 +67,7 @@ def _plain(row: list[Any]) -> list[Any]:
 
 
 def _has_infinite(row: list[Any]) -> bool:
-    return any(type(value) is float and value in _INFINITE for value in row)
+    return float in map(type, row) and any(value in _INFINITE for value in row)
 
 
 def _of_production(facts: dict[str, Any]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class D1:
             )
         return store
 
-    def record(self, binding: str, **facts: Any) -> None:
+    def record(self, binding: str, facts: dict[str, Any]) -> None:
         """Write a query to the trace."""
         self._kernel.record("query", f"d1 {binding}", **facts)
 

@@ -61,7 +61,7 @@ class Session:
     ) -> asyncio.Future[Any]:
         """Send queries as one transaction; `shape` makes the result, `error` the error."""
         invocation = calls.caller_of()
-        if any(query.writes for query in queries):
+        if invocation.minds_effects and any(query.writes for query in queries):
             invocation.effect(f"a change in the database {self._binding}")
         return calls.call(
             invocation,
@@ -85,17 +85,18 @@ class Session:
         try:
             answers = self._store.query(queries)
         except SqlError as problem:
-            self._service.record(self._binding, **facts, error=str(problem))
+            facts["error"] = str(problem)
+            self._service.record(self._binding, facts)
             raise error(str(problem)) from None
-        changes = sum(answer.outcome.changes for answer in answers)
-        self._service.record(self._binding, **facts, changes=changes)
-        self._move_to(self._store.bookmark())
+        facts["changes"] = sum([answer.outcome.changes for answer in answers])
+        self._service.record(self._binding, facts)
+        if self._position is not None:
+            self._move_to(self._store.bookmark())
         return answers
 
     def _move_to(self, bookmark: str) -> None:
         """A session that was started goes forward, never back."""
-        if self._position is not None:
-            self._position = max(self.bookmark or "", bookmark)
+        self._position = max(self.bookmark or "", bookmark)
 
     def _site(self, operation: str) -> str:
         name = self._sites.get(operation)
@@ -106,5 +107,10 @@ class Session:
 
 def _shown(queries: Sequence[Query]) -> Any:
     """The SQL as the trace has it: a text, or a list of them."""
-    shown = [query.sql if isinstance(query.sql, str) else "" for query in queries]
-    return shown[0] if len(shown) == 1 else shown
+    if len(queries) == 1:
+        return _shown_text(queries[0])
+    return [_shown_text(query) for query in queries]
+
+
+def _shown_text(query: Query) -> str:
+    return query.sql if isinstance(query.sql, str) else ""

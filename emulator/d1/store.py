@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.d1 import migrations
 from emulator.d1.parameters import sent
-from emulator.d1.results import META, Answer
+from emulator.d1.results import Answer
 from emulator.d1.texts import NO_STATEMENTS, NOT_A_TEXT
 from emulator.errors import StateError
 from emulator.sql import Database, Source, SqlError
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from emulator.d1_config import Migrations
     from emulator.kernel import Kernel
-    from emulator.sql import Outcome
+    from emulator.sql.execution import SqlValue
 
 _COMMENT: Final = re.compile(r"^\s+--.*", re.MULTILINE)
 
@@ -35,6 +37,9 @@ class Query(NamedTuple):
     def writes(self) -> bool:
         """Whether it may write, as its words tell."""
         return isinstance(self.sql, str) and not script(self.sql).reads
+
+
+_writes: Final = attrgetter("writes")
 
 
 class Store:
@@ -79,45 +84,30 @@ class Store:
         given = [query for query in queries if _has_statement(query.sql)]
         if not given:
             raise SqlError(NO_STATEMENTS)
-        values = [[sent(value) for value in query.params] for query in given]
-        answers = self._run_all(given, values)
-        if any(query.writes for query in given):
+        answers = self._run_all([(sql, list(map(sent, params))) for sql, params in given])
+        if any(map(_writes, given)):
             self.version += 1
         return answers
 
-    def _run_all(self, given: Sequence[Query], values: Sequence[Sequence[Any]]) -> list[Answer]:
+    def _run_all(self, given: Sequence[tuple[str, Sequence[SqlValue]]]) -> list[Answer]:
         database = self.database
-        if len(given) == 1 and database.is_atomic(given[0].sql):
-            return [self._run(database, given[0].sql, values[0])]
+        if len(given) == 1 and database.is_atomic(given[0][0]):
+            return [self._run(database, *given[0])]
         database.begin()
         try:
-            answers = [
-                self._run(database, query.sql, bound)
-                for query, bound in zip(given, values, strict=True)
-            ]
+            answers = [self._run(database, sql, values) for sql, values in given]
             database.commit()
         except BaseException:
             database.rollback()
             raise
         return answers
 
-    def _run(self, database: Database, sql: str, values: Sequence[Any]) -> Answer:
+    def _run(self, database: Database, sql: str, values: Sequence[SqlValue]) -> Answer:
         size, last = database.size, database.last_row_id
         outcome = database.run(sql, values)
-        return Answer(outcome, self._meta(outcome, database.size, size, last))
-
-    def _meta(self, outcome: Outcome, size: int, size_before: int, last: int) -> dict[str, Any]:
-        moved = outcome.last_row_id != last or size != size_before
-        return META[self._kernel.profile](
-            {
-                "changes": outcome.changes,
-                "last_row_id": outcome.last_row_id,
-                "changed_db": outcome.changes != 0 or moved,
-                "size_after": size,
-                "rows_read": outcome.read,
-                "rows_written": outcome.written,
-            }
-        )
+        after = database.size
+        changed = outcome.changes != 0 or outcome.last_row_id != last or after != size
+        return Answer(outcome, after, changed, self._kernel.profile)
 
     def bookmark(self) -> str:
         """Where the database stands, as sessions pass it on: it grows with each call that wrote."""
@@ -177,4 +167,9 @@ def _has_statement(sql: Any) -> bool:
     """Whether the service takes this for a query at all; a comment alone it does."""
     if not isinstance(sql, str):
         raise SqlError(NOT_A_TEXT)
+    return _is_more_than_blank(sql)
+
+
+@lru_cache(maxsize=1_000)
+def _is_more_than_blank(sql: str) -> bool:
     return bool(_COMMENT.sub("", sql).strip())

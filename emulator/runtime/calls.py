@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def invoke(function: Callable[..., Any], args: Any) -> Any:
     """Call a method of a host object; surplus arguments are dropped."""
     limit = _positional_limit(getattr(function, "__func__", function))
-    return function(*args) if limit is None else function(*args[:limit])
+    return function(*args) if limit is None or len(args) <= limit else function(*args[:limit])
 
 
 @functools.lru_cache(maxsize=1024)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol
 
 from emulator.errors import OutsideWorker
 from emulator.scope import KERNEL
@@ -162,11 +162,17 @@ class Host(Protocol):
         """Bytes from the emulator's seeded stream."""
 
 
+def running() -> Host | None:
+    """Return the running invocation, if a Worker's code runs."""
+    host: Any = _current.get()
+    return None if host is KERNEL else host
+
+
 def current() -> Host:
     """Return the running invocation; raises `OutsideWorker` outside a Worker's code."""
-    host = _current.get()
-    if host is None or host is KERNEL:
+    host = running()
+    if host is None:
         raise OutsideWorker(
             "this needs a running Worker: use it in a handler, or through the `emulator` fixture"
         )
-    return cast("Host", host)
+    return host

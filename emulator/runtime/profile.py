@@ -5,18 +5,15 @@ Outside a Worker the newest one is assumed, so that helpers such as `to_js` work
 
 from __future__ import annotations
 
-from emulator.errors import OutsideWorker
-from emulator.runtime.host import current
+from emulator.runtime.host import running
 
 _NEWEST = frozenset({"python_workers_314", "python_workers_20250116", "enable_python_external_sdk"})
 
 
 def flags() -> frozenset[str]:
     """Return the compatibility flags of the running Worker."""
-    try:
-        return current().flags
-    except OutsideWorker:
-        return _NEWEST
+    host = running()
+    return _NEWEST if host is None else host.flags
 
 
 def generation() -> int:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from asyncio import events
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
-from emulator.errors import OutsideWorker
 from emulator.location import Location, caller
-from emulator.runtime.host import current
+from emulator.runtime.host import running
+
+_add_done_callback = asyncio.Future.add_done_callback
+_await = asyncio.Future.__await__
 
 
 def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
@@ -17,7 +20,11 @@ def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
 
     A failure nobody waits for stays silent here; whoever tracks the call reports it.
     """
-    future = asyncio.ensure_future(work)
+    # Most work is a future of the loop's own already, as `ensure_future` would find out.
+    if isinstance(work, asyncio.Future) and work.get_loop() is events._get_running_loop():
+        future = work
+    else:
+        future = asyncio.ensure_future(work)
     if future.done():
         _mark_retrieved(future)
     else:
@@ -35,30 +42,36 @@ async def outcome(work: asyncio.Future[Any]) -> Any:
 
     Its time-out is then nobody's concern: what still runs is dropped when the invocation ends.
     """
-    if not work.done():
-        over = work.get_loop().create_future()
-
-        def tell(_: object) -> None:
-            if not over.done():
-                over.set_result(None)
-
-        work.add_done_callback(tell)
-        await over
+    await _over(work)
     return work.result()
+
+
+def _over(work: asyncio.Future[Any]) -> asyncio.Future[Any]:
+    """A future of its own that is done when the work is."""
+    over = work.get_loop().create_future()
+
+    def tell(_: object) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    if work.done():
+        over.set_result(None)
+    else:
+        work.add_done_callback(tell)
+    return over
 
 
 def track(call: Any) -> None:
     """Tell the running Worker of a call, if there is one and it listens."""
-    _tell("track", call)
-
-
-def _tell(what: str, value: Any) -> None:
-    try:
-        listener = getattr(current(), what, None)
-    except OutsideWorker:
-        return
+    listener = getattr(running(), "track", None)
     if listener is not None:
-        listener(value)
+        listener(call)
+
+
+def _track_promise(promise: PyodideFuture) -> None:
+    listener = getattr(running(), "track_promise", None)
+    if listener is not None:
+        listener(promise)
 
 
 class BindingCall(Coroutine[Any, Any, Any]):
@@ -99,7 +112,8 @@ class BindingCall(Coroutine[Any, Any, Any]):
         return self._started
 
     async def _await_and_convert(self) -> Any:
-        return self._convert(await outcome(self._started))
+        await _over(self._started)
+        return self._convert(self._started.result())
 
     def _coroutine(self) -> Coroutine[Any, Any, Any]:
         self.awaited = True
@@ -135,13 +149,13 @@ class PyodideFuture(asyncio.Future[Any]):
 
     def __await__(self) -> Generator[Any, Any, Any]:
         self.awaited = True
-        return super().__await__()
+        return _await(self)
 
     __iter__ = __await__
 
     def add_done_callback(self, *args: Any, **kwargs: Any) -> None:
         self.awaited = True
-        super().add_done_callback(*args, **kwargs)
+        _add_done_callback(self, *args, **kwargs)
 
     def then(
         self,
@@ -196,9 +210,15 @@ async def _resolve(value: Any) -> Any:
 
 
 def promise(
-    work: Awaitable[Any], convert: Callable[[Any], Any] | None = None, method: str = ""
+    work: Awaitable[Any],
+    convert: Callable[[Any], Any] | None = None,
+    method: str = "",
+    js_class: str = "",
 ) -> PyodideFuture:
-    """Begin `work` and return a promise of its result, passed through `convert`."""
+    """Begin `work` and return a promise of its result, passed through `convert`.
+
+    With `js_class` it is that of a call of the platform's: see `track`.
+    """
     started = start(work)
     result = PyodideFuture(loop=started.get_loop())
     result.method = method
@@ -216,6 +236,10 @@ def promise(
             result.set_result(value if convert is None else convert(value))
 
     started.add_done_callback(settle)
-    asyncio.Future.add_done_callback(result, _mark_retrieved)  # not a user who waits
-    _tell("track_promise", result)
+    _add_done_callback(result, _mark_retrieved)  # not a user who waits
+    if js_class:
+        result.js_class = js_class
+        track(result)
+    else:
+        _track_promise(result)
     return result

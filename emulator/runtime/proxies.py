@@ -14,6 +14,7 @@ import functools
 import inspect
 import itertools
 import keyword
+from asyncio import Future
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -23,13 +24,14 @@ from collections.abc import (
     Sequence,
 )
 from datetime import datetime
+from types import MethodType
 from typing import Any, cast
 
 from emulator.runtime.calls import invoke
 from emulator.runtime.js_properties import inherited_names, lookup, set_property
 from emulator.runtime.js_text import display, own_names
 from emulator.runtime.profile import generation
-from emulator.runtime.promises import PyodideFuture, promise, track
+from emulator.runtime.promises import PyodideFuture, promise
 from emulator.runtime.pyproxy import (
     BORROWED,
     DESTROYED,
@@ -466,11 +468,20 @@ def _host_class(cls: type[HostObject]) -> type[JsProxy]:
         bases.append(_AsyncIterable)
     if "__call__" in vars(cls) or "__call__" in members:
         bases.append(_Callable)
+    for name in sorted(members):
+        # Found on the class, a member costs a third of what it does by way of `__getattr__`.
+        if name[:2] != "__" and not any(hasattr(base, name) for base in (JsProxy, *bases)):
+            namespace.setdefault(name, property(functools.partial(_host_member, name)))
     made: Any = _Meta("JsProxy", tuple(bases) or (JsProxy,), namespace)
     return cast("type[JsProxy]", made)
 
 
-_host_class_of: Any = functools.cache(_host_class)
+host_proxy: Callable[..., type[JsProxy]] = functools.cache(_host_class)
+
+
+def _host_member(name: str, self: JsProxy) -> Any:
+    """What `_member` gives for a member of a host object."""
+    return _own_member(self._js, name, self._js.js_lookup(name))
 
 
 def _host_getitem(self: JsProxy, key: Any) -> Any:
@@ -574,19 +585,20 @@ MutableSequence.register(_Array)
 del _mapping
 
 
+_hold = vars(JsProxy)["_js"].__set__  # `JsProxy.__setattr__` is JavaScript's
+
+
 def make(cls: type[JsProxy], value: Any) -> Any:
     """Return a proxy of the class for the value."""
     proxy = object.__new__(cls)
-    object.__setattr__(proxy, "_js", value)
+    _hold(proxy, value)
     return proxy
 
 
 def wrap(value: Any) -> Any:
     """Return the Python value of a JavaScript one, as for the result of any `js` function."""
     kind = type(value)
-    if kind is str or kind is bool:
-        return value
-    if kind is int:
+    if kind is str or kind is bool or kind is int:
         return value
     if kind is float:
         return plain_number(value)
@@ -606,9 +618,11 @@ to_proxy = wrap
 
 def _wrap_other(value: Any) -> Any:
     if isinstance(value, HostObject):
-        return make(_host_class_of(type(value)), value)
+        return make(host_proxy(type(value)), value)
     if isinstance(value, (JsProxy, JsException, PyodideFuture)):
         return value
+    if isinstance(value, Future):
+        return promise(value, wrap)
     if isinstance(value, bytes):
         value = TypedArray("Uint8Array", ArrayBuffer(value))
     if isinstance(value, PyProxy):
@@ -655,14 +669,17 @@ def unexpected_keyword(function: str, name: str) -> TypeError:
 
 def unmangle(name: str) -> str:
     """Return JavaScript's name for an attribute: that of `from_` is `from`."""
-    bare = name.rstrip("_")
-    return name[:-1] if name[-1:] == "_" and keyword.iskeyword(bare) else name
+    return name[:-1] if name[-1:] == "_" and keyword.iskeyword(name.rstrip("_")) else name
 
 
 def _member(value: Any, name: str) -> Any:
     found = lookup(value, name)
-    if isinstance(value, HostObject) and callable(found) and not _is_value(found):
-        return make(_Callable, Function(_HostMethod(value, name, found), name))
+    return _own_member(value, name, found) if isinstance(value, HostObject) else wrap(found)
+
+
+def _own_member(host: HostObject, name: str, found: Any) -> Any:
+    if type(found) is MethodType or (callable(found) and not _is_value(found)):
+        return make(_Callable, _HostMethod(host, name, found))
     return wrap(found)
 
 
@@ -671,33 +688,34 @@ def _is_value(found: Any) -> bool:
     return isinstance(found, (Opaque, HostObject))
 
 
-class _HostMethod:
+class _HostMethod(Function):
     """A method of a host object; its promise is a call that must not be forgotten."""
 
-    __slots__ = ("function", "host", "name")
-
-    def __init__(self, host: HostObject, name: str, function: Callable[..., Any]) -> None:
-        self.host = host
+    def __init__(  # pyright: ignore[reportMissingSuperCall]
+        self, host: HostObject, name: str, function: Callable[..., Any]
+    ) -> None:
+        self.call = function
         self.name = name
-        self.function = function
+        self.host = host
 
     def __call__(self, *args: Any) -> Any:
-        result = invoke(self.function, args)
-        if not inspect.isawaitable(result):
+        result = invoke(self.call, args)
+        if isinstance(result, HostObject):  # which none awaits
             return result
-        future = promise(result, wrap, self.name)
-        future.js_class = self.host.js_class
-        track(future)
-        return future
+        if isinstance(result, Future) or inspect.isawaitable(result):
+            return promise(result, wrap, self.name, self.host.js_class)
+        return result
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a JavaScript function from Python: keyword arguments are one trailing plain object."""
-    values = [unwrap(arg) for arg in args]
+    values = list(map(unwrap, args))
     if kwargs:
         values.append({name: unwrap(value) for name, value in kwargs.items()})
-    result = wrap(call_value(function, *values))
-    if not isinstance(result, PyodideFuture):
+    result = call_value(function, *values)
+    if type(result) is not PyodideFuture:
+        result = wrap(result)
+    if type(result) is not PyodideFuture:
         _release(values)
     elif not result.method:
         result.method = getattr(function, "name", "")

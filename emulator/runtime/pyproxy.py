@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import NoneType
 from typing import Any, Final
 
 from emulator.runtime.profile import generation
@@ -55,6 +56,9 @@ BORROWED: Final = (
 EXHAUSTED: Final = (
     f"This borrowed proxy was automatically destroyed when an iterator was exhausted.{_HINT}"
 )
+
+# What is the same for every host object.
+_PLAIN: Final = frozenset({str, bool, int, float, NoneType, type(UNDEFINED)})
 
 JsNull.__module__ = "pyodide.ffi"
 jsnull: Final[JsNull] = object.__new__(JsNull)
@@ -173,6 +177,8 @@ def to_host(value: Any) -> Any:
 
     Containers stay the same objects unless something inside has to change.
     """
+    if type(value) in _PLAIN:
+        return value
     try:
         return _to_host(value)
     except RecursionError:
@@ -259,12 +265,12 @@ async def await_given(function: Any, *args: Any) -> Any:
 
 def call_value(function: Any, *args: Any) -> Any:
     """Call a JavaScript function, or a Python one in JavaScript's hands, with JavaScript values."""
-    from emulator.runtime.proxies import wrap
-
-    if isinstance(function, PyProxy) and callable(function.live()):
-        return unwrap(function.obj(*map(wrap, args)))
     if isinstance(function, Function):
-        return function.call(*(args if function.raw else map(to_host, args)))
+        return function(*(args if function.raw else map(to_host, args)))
+    if isinstance(function, PyProxy) and callable(function.live()):
+        from emulator.runtime.proxies import wrap
+
+        return unwrap(function.obj(*map(wrap, args)))
     if isinstance(function, HostObject) and callable(function):
         return function(*map(to_host, args))
     raise JsException("TypeError", f"{describe(function)} is not a function")

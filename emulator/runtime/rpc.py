@@ -8,8 +8,10 @@ called, not when its coroutine is awaited, and that is when a wrong argument rai
 from __future__ import annotations
 
 import inspect
+from asyncio import Future
 from contextvars import ContextVar
 from importlib import import_module
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime import frozen_rpc, frozen_workflows
@@ -26,41 +28,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 from emulator.runtime.rpc_values import (
+    PASSTHROUGH,
     PRIMITIVE,
     JsDict,
     from_canonical,
+    plain_proxy,
     python_from_rpc,
     python_to_rpc,
 )
 from emulator.runtime.rpc_values import register_class as register_class
 from emulator.runtime.rpc_values import to_canonical as to_canonical
-
-# Values with a Python side of their own; a binding hands them out as they are.
-_PASSTHROUGH: Final = frozenset(
-    {
-        "Blob",
-        "ArrayBuffer",
-        "TypedArray",
-        "DataView",
-        "Uint8Array",
-        "Uint8ClampedArray",
-        "Int8Array",
-        "Uint16Array",
-        "Int16Array",
-        "Uint32Array",
-        "Int32Array",
-        "Float16Array",
-        "Float32Array",
-        "Float64Array",
-        "BigInt64Array",
-        "BigUint64Array",
-        "FormData",
-        "ReadableStream",
-        "URLSearchParams",
-        "Response",
-        "Headers",
-    }
-)
 
 
 class _BindingWrapper:
@@ -87,7 +64,7 @@ class _BindingWrapper:
 
     @classmethod
     def _wrap_js_value(cls, value: Any) -> Any:
-        if not isinstance(value, JsProxy) or class_of(unwrap(value)) in _PASSTHROUGH:
+        if not isinstance(value, JsProxy) or class_of(unwrap(value)) in PASSTHROUGH:
             return value
         if callable(value):
             return _RpcStubWrapper(value)
@@ -95,29 +72,27 @@ class _BindingWrapper:
 
     @classmethod
     def _convert_result(cls, result: Any) -> Any:
-        if type(result) is list:
-            return cls._convert_items(result)
-        converted = from_canonical(result)
-        if type(converted) is list:
-            return [cls._wrap_js_value(item) for item in converted]
-        return cls._wrap_js_value(converted)
+        kind = type(result)
+        if kind in PRIMITIVE:
+            return result
+        if kind is dict:
+            return from_canonical(result)
+        if kind is list:
+            return [cls._convert_one(item) for item in result]
+        if isinstance(result, list):
+            return [cls._wrap_js_value(item) for item in from_canonical(result)]
+        return cls._convert_one(result)
 
     @classmethod
-    def _convert_items(cls, items: list[Any]) -> list[Any]:
-        """Convert a list, in which one host object is mostly followed by others of its class."""
-        converted: list[Any] = []
-        known: type | None = None
-        proxy: Any = None
-        for item in items:
-            if type(item) is known:
-                one = object.__new__(cls)
-                one._binding = make(proxy, item)
-            else:
-                one = cls._wrap_js_value(from_canonical(item))
-                if type(one) is cls and "js_class" in vars(type(item)):
-                    known, proxy = type(item), type(one._binding)
-            converted.append(one)
-        return converted
+    def _convert_one(cls, result: Any) -> Any:
+        """Convert what is neither a plain object nor an array, or an item of one."""
+        kind: Any = type(result)
+        proxy = plain_proxy(kind) if isinstance(result, HostObject) else None
+        if proxy is None:
+            return cls._wrap_js_value(from_canonical(result))
+        wrapper = object.__new__(cls)
+        wrapper._binding = make(proxy, result)
+        return wrapper
 
     @classmethod
     def _invoke(
@@ -127,7 +102,9 @@ class _BindingWrapper:
         values = [to_canonical(arg) for arg in args]
         if kwargs:
             values.append({key: to_canonical(value) for key, value in kwargs.items()})
-        if isinstance(function, Function):
+        if type(function) is MethodType:
+            result = invoke(function, values) if values else function()
+        elif isinstance(function, Function):
             result = call_value(function, *values)
         elif isinstance(function, HostObject):
             result = function(*values)  # type: ignore[operator]
@@ -135,7 +112,9 @@ class _BindingWrapper:
             result = invoke(function, values) if values else function()
         if result is UNDEFINED:
             return None
-        if inspect.isawaitable(result):
+        if isinstance(result, HostObject):  # which none awaits
+            return cls._convert_one(result)
+        if isinstance(result, Future) or inspect.isawaitable(result):
             return BindingCall(result, cls._convert_result, class_of(held), name)
         return cls._convert_result(result)
 
@@ -271,8 +250,9 @@ class _Env(HostObject):
         patches = PATCHES.get()
         if name in patches:
             return patches[name]
-        if name in host.env:
-            return host.env[name]
+        bindings = host.env
+        if name in bindings:
+            return bindings[name]
         error = AttributeError(name)
         error.add_note(host.missing_binding(name) or self._there_are())
         raise error

@@ -17,7 +17,7 @@ from __future__ import annotations
 import sqlite3
 import weakref
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from emulator.sql import errors
 from emulator.sql.connection import connect, remove
@@ -52,11 +52,8 @@ _MADE: Final = (
 _SEQUENCES: Final = "SELECT name FROM sqlite_schema WHERE name = 'sqlite_sequence'"
 
 
-class _Before(NamedTuple):
-    """How the database was before some statements: rows changed ever, tables and indexes."""
-
-    changes: int
-    entries: int
+# How the database was before some statements: rows changed ever, tables and indexes.
+_Before: TypeAlias = tuple[int, int]
 
 
 class Database:
@@ -101,7 +98,7 @@ class Database:
             cursor = self._begin_last(given, values)
             rows = self._rows(cursor, given.last)
             counts = self._count(given.last, len(rows), cursor.rowcount, before)
-            changes = self._connection.total_changes - before.changes
+            changes = self._connection.total_changes - before[0]
         except SqlError as error:
             self._failed(given, error)
             raise
@@ -139,10 +136,10 @@ class Database:
         given = script(sql)
         if given.may_stop_halfway or given.may_defer:
             return False
-        return given.reads or not self._schema_hazards()[1]
+        return given.reads or not (self._hazards or self._schema_hazards())[1]
 
     def _start(self, given: Script) -> _Before:
-        if not given.reads and not self.levels and self._schema_hazards()[0]:
+        if not (given.reads or self.levels) and (self._hazards or self._schema_hazards())[0]:
             self.flush()
         if not self._connection.in_transaction:
             self.own("BEGIN")
@@ -151,7 +148,7 @@ class Database:
             ((entries,),) = self.own(_ENTRIES)
         elif not given.reads:
             self._counters.study(given.last)
-        return _Before(self._connection.total_changes, entries)
+        return self._connection.total_changes, entries
 
     def _schema_hazards(self) -> tuple[bool, bool]:
         """Whether a table or trigger may roll back too much, or puts off foreign keys."""
@@ -177,11 +174,12 @@ class Database:
     def _count(self, last: Statement, rows: int, own: int, before: _Before) -> tuple[int, int]:
         """Rows read and written by the last statement; `own` changes are without triggers."""
         now = self._connection.total_changes
+        changed, had = before
         if last.changes_schema:
             ((entries,),) = self.own(_ENTRIES)
-            made = max(entries - before.entries, 0)
+            made = max(entries - had, 0)
             return 1, made + (bool(made) and last.makes_table)
-        changes = now - before.changes
+        changes = now - changed
         own = min(own, changes) if own >= 0 else changes
         return self._counters.count(last, rows, (own, changes), now)
 
@@ -199,7 +197,8 @@ class Database:
             self._size = None
             if given.changes_schema:
                 self._forget_schema()
-        self._deferred = self._deferred or given.may_defer or self._schema_hazards()[1]
+        hazards = self._hazards or self._schema_hazards()
+        self._deferred = self._deferred or given.may_defer or hazards[1]
 
     def _forget_schema(self) -> None:
         self._size = self._hazards = None
@@ -274,9 +273,7 @@ class Database:
     def size(self) -> int:
         """Bytes that its pages take, as `databaseSize` and `size_after` tell."""
         if self._size is None:
-            ((pages,),) = self._execution.own("PRAGMA page_count")
-            ((free,),) = self._execution.own("PRAGMA freelist_count")
-            self._size = self._page_size * int(pages - free)
+            self._size = self._page_size * self._execution.pages_in_use()
         return self._size
 
     def restart(self) -> None:
@@ -341,4 +338,6 @@ class Database:
 
 
 def _columns(cursor: sqlite3.Cursor) -> tuple[str, ...]:
-    return tuple([column[0] for column in cursor.description or ()])
+    if cursor.description is None:
+        return ()
+    return tuple([column[0] for column in cursor.description])

@@ -25,6 +25,8 @@ SqlValue = str | float | bytes | None
 # Marks the emulator's own statements: they are kept prepared, and SQLite asks but once whether a
 # statement is allowed.
 _OWN: Final = "/*emulator*/"
+_PAGES: Final = f"{_OWN}PRAGMA page_count"
+_FREE_PAGES: Final = f"{_OWN}PRAGMA freelist_count"
 
 
 class Execution:
@@ -36,6 +38,7 @@ class Execution:
         self.connection = connection
         self._regulator = regulator
         self._path = path
+        self._counting = connection.cursor()
 
     def own(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """Run a statement of the emulator's own, which may do everything; returns its rows."""
@@ -44,6 +47,19 @@ class Execution:
             return self.connection.execute(_OWN + sql, values).fetchall()
         finally:
             self._regulator.trusted = False
+
+    def pages_in_use(self) -> int:
+        """How many pages of the database hold something.
+
+        Asked after each statement that writes, and so with a cursor that stays.
+        """
+        self._regulator.trusted = True
+        try:
+            (pages,) = self._counting.execute(_PAGES).fetchone()
+            (free,) = self._counting.execute(_FREE_PAGES).fetchone()
+        finally:
+            self._regulator.trusted = False
+        return int(pages - free)
 
     @contextmanager
     def trusted(self) -> Iterator[None]:
@@ -62,7 +78,8 @@ class Execution:
             raise SqlError(errors.NOT_AUTHORIZED, "SQLITE_AUTH")
         self._regulator.refusal = None
         try:
-            return self.connection.execute(_text(part.text), self._bound(part, values))
+            given = self._bound(part, values) if part.names else values
+            return self.connection.execute(_text(part.text), given)
         except UnicodeEncodeError:
             return self.execute(part, [_well_formed(value) for value in values])
         except sqlite3.Error as error:
@@ -80,12 +97,8 @@ class Execution:
             return state_error(self._path, error)
         return sql_error(error, part.text, self._says, self._regulator.refusal)
 
-    def _bound(
-        self, part: Statement, values: Sequence[SqlValue]
-    ) -> Sequence[SqlValue] | Mapping[str, SqlValue]:
-        """The values as `sqlite3` wants them, which asks for names where there are some."""
-        if not part.names:
-            return values
+    def _bound(self, part: Statement, values: Sequence[SqlValue]) -> Mapping[str, SqlValue]:
+        """The values by name, as `sqlite3` wants them where the parameters have names."""
         if len(values) != part.parameters:
             self.refuse_parameters(part, errors.WRONG_NUMBER)
         return dict(zip(part.names, values, strict=True))

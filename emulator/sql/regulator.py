@@ -104,8 +104,9 @@ class Regulator:
         """Say whether a statement may do this; SQLite asks when it prepares the statement."""
         if self.seen is not None:
             self.seen.append((action, first, second, database, trigger))
-        allowed = self.trusted or self._allows(action, first, second, database)
-        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+        if self.trusted or self._allows(action, first, second, database):
+            return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
 
     def _allows(
         self, action: int, first: str | None, second: str | None, database: str | None

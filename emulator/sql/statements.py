@@ -41,7 +41,8 @@ class Statement:
 
     `parameters` is the number of its last parameter; `names` are the names of all of them, where
     none is a bare `?`. `reads` says that nothing is written; `words` are its words, upper-case;
-    `empty` is what has none, such as `;` or a comment.
+    `empty` is what has none, such as `;` or a comment. `changes_schema` says that tables, indexes
+    or triggers may be others after it.
     """
 
     text: str
@@ -50,11 +51,7 @@ class Statement:
     names: tuple[str, ...]
     words: frozenset[str]
     empty: bool
-
-    @property
-    def changes_schema(self) -> bool:
-        """Whether tables, indexes or triggers may be others after it."""
-        return not self.reads and not self.words.isdisjoint(_SCHEMA)
+    changes_schema: bool
 
     @property
     def makes_table(self) -> bool:
@@ -151,7 +148,8 @@ def _statement(text: str) -> Statement:
     parameters, names = _parameters(found)
     first = words[0] if words else ""
     reads = first in _READS or (first == "WITH" and _WRITES.isdisjoint(words))
-    return Statement(text, reads, parameters, names, frozenset(words), empty)
+    changes_schema = not reads and not _SCHEMA.isdisjoint(words)
+    return Statement(text, reads, parameters, names, frozenset(words), empty, changes_schema)
 
 
 def _parameters(found: list[str]) -> tuple[int, tuple[str, ...]]:

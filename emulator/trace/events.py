@@ -86,6 +86,10 @@ class Trace(Sequence[Event]):
 
     def record(self, at: int, kind: str, subject: str, /, **data: Any) -> None:
         """Add an event; `data` must not change afterwards."""
+        self.add(at, kind, subject, data)
+
+    def add(self, at: int, kind: str, subject: str, data: dict[str, Any]) -> None:
+        """`record`, with data that is this event's own."""
         for key, value in data.items():
             if type(value) not in KEPT:
                 data[key] = kept(value)

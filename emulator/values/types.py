@@ -158,6 +158,10 @@ class Function(Opaque):
 
     typeof: ClassVar[str] = "function"
     js_class: str = "Function"
+    python: Callable[..., Any] | None = None
+    kept = True
+    raw = False
+    _source: str | None = None
 
     def __init__(
         self,
@@ -169,11 +173,19 @@ class Function(Opaque):
         python: Callable[..., Any] | None = None,
     ) -> None:
         self.call = call
-        self.python = python
-        self.kept = True
         self.name = name
-        self.raw = raw
-        self.source = source or f"function {name}() {{ [native code] }}"
+        # A function is made for each access to a method: what most have is their class's.
+        if python is not None:
+            self.python = python
+        if raw:
+            self.raw = raw
+        if source is not None:
+            self._source = source
+
+    @property
+    def source(self) -> str:
+        """The text of the function."""
+        return self._source or f"function {self.name}() {{ [native code] }}"
 
     def __call__(self, *args: Any) -> Any:
         return self.call(*args)

@@ -1,8 +1,8 @@
 """Print how many D1 operations a second a Worker gets through: `python -m tests.benchmarks.d1`.
 
 A row of a batch is one statement of a batch of 10. The second column counts the time of this
-process alone, which other work on the machine leaves mostly alone. The last rows are the same
-statements with a state file: in a file, and durable.
+process alone, which other work on the machine leaves mostly alone. Then come the same statements
+with a state file (in a file, and durable), and all again for the SDK that the runtime has frozen.
 """
 
 from __future__ import annotations
@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ROUNDS = 5
+# By what is told of the SDK; None is the newest date.
+_DATES = {"": None, "frozen SDK, ": "2026-04-20"}
 _COUNT = 20_000
 _WORKER = """
+from pyodide.ffi import to_js
 from workers import Response, WorkerEntrypoint
 
 COUNT = {count}
+CONVERTS = {converts}
 
 
 class Default(WorkerEntrypoint):
@@ -54,7 +58,8 @@ class Default(WorkerEntrypoint):
     async def batch(self, db):
         insert = db.prepare("INSERT INTO jobs (name) VALUES (?)")
         for i in range(0, COUNT, 10):
-            await db.batch([insert.bind("a name") for _ in range(10)])
+            statements = [insert.bind("a name") for _ in range(10)]
+            await db.batch(statements if CONVERTS else to_js(statements))
 """
 _WORK = {
     "insert": "prepare, bind, run: an INSERT",
@@ -67,27 +72,30 @@ _WORK = {
 
 def figures() -> Iterator[Figure]:
     """Yield the operations in memory, in the time of this process alone."""
-    with tempfile.TemporaryDirectory() as folder:
-        config = _config(folder)
-        rounds = [_rates(config, None) for _ in range(_ROUNDS)]
-    for name, text in _WORK.items():
-        yield Figure(f"D1, {text}", max(rates[name][1] for rates in rounds), "/s")
+    for sdk, date in _DATES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            config = _config(folder, date)
+            rounds = [_rates(config, None) for _ in range(_ROUNDS)]
+        for name, text in _WORK.items():
+            yield Figure(f"D1, {sdk}{text}", max(rates[name][1] for rates in rounds), "/s")
 
 
 def main() -> None:
     print(f"Python {sys.version.split()[0]}, {_COUNT:,} operations each")
-    with tempfile.TemporaryDirectory() as folder:
-        config = _config(folder)
-        _show("in memory", [_rates(config, None) for _ in range(_ROUNDS)])
-        states = [str(Path(folder, f"state{i}.db")) for i in range(_ROUNDS)]
-        _show("with a state file", [_rates(config, state) for state in states])
+    for sdk, date in _DATES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            config = _config(folder, date)
+            _show(f"{sdk}in memory", [_rates(config, None) for _ in range(_ROUNDS)])
+            states = [str(Path(folder, f"state{i}.db")) for i in range(_ROUNDS)]
+            _show(f"{sdk}with a state file", [_rates(config, state) for state in states])
 
 
-def _config(folder: str) -> dict[str, object]:
+def _config(folder: str, date: str | None) -> dict[str, object]:
     path = Path(folder, "entry.py")
-    path.write_text(_WORKER.format(count=_COUNT))
+    path.write_text(_WORKER.format(count=_COUNT, converts=date is None))
     database = {"binding": "DB", "database_name": "jobs", "database_id": "1"}
-    return {"main": str(path), "d1_databases": [database]}
+    dated = {} if date is None else {"compatibility_date": date}
+    return {"main": str(path), "d1_databases": [database], **dated}
 
 
 def _show(title: str, rounds: list[dict[str, tuple[float, float]]]) -> None:

@@ -305,6 +305,30 @@ def test_members_with_a_setter_and_new_properties_can_be_assigned() -> None:
         assert (proxy.level, proxy.note) == (2, "n")
 
 
+def test_an_access_reads_a_member_once() -> None:
+    """A getter may do something, such as lock a stream."""
+    reads: list[str] = []
+
+    class Getting(HostObject):
+        js_class = "Getting"
+        js_members = frozenset({"level", "rise"})
+
+        @property
+        def level(self) -> int:
+            reads.append("level")
+            return 1
+
+        def rise(self) -> int:
+            return 2
+
+    with worker():
+        proxy = wrap(Getting())
+        assert (proxy.level, proxy.rise()) == (1, 2)
+        assert reads == ["level"]
+        assert not hasattr(proxy, "fall")
+        assert {"level", "rise"} <= set(dir(proxy))
+
+
 def test_messages_of_a_raw_batch_are_an_array() -> None:
     """Table 1.13 of python-api.md, frozen SDK."""
     with worker(modern=False):

@@ -39,6 +39,7 @@ from emulator.values import (
     JsException,
     JsMap,
     JsSet,
+    ProxiedList,
     RegExp,
     TypedArray,
     class_of,
@@ -268,6 +269,24 @@ def test_registered_classes_are_made_of_instances() -> None:
         assert python_from_rpc(wrap({"t": Ticket()})) == {"t": ("ticket", "Ticket")}
 
 
+def test_a_class_registered_after_a_first_result_is_made_of_the_next() -> None:
+    class Seat(HostObject):
+        js_class = "Seat"
+
+    class Hall(HostObject):
+        js_class = "R2Bucket"
+        js_members = frozenset({"seat"})
+
+        def seat(self) -> Seat:
+            return Seat()
+
+    with worker():
+        hall = _BindingWrapper(wrap(Hall()))
+        assert isinstance(hall.seat(), _BindingWrapper)
+        register_class("Seat", lambda _: "a seat")
+        assert hall.seat() == "a seat"
+
+
 # The wrappers of the env and of its bindings
 
 
@@ -320,10 +339,13 @@ def test_wrapper_is_true_and_idempotent() -> None:
 def test_objects_in_a_list_are_wrapped_and_inside_an_object_raw() -> None:
     class Bucket(HostObject):
         js_class = "R2Bucket"
-        js_members = frozenset({"found", "listed"})
+        js_members = frozenset({"found", "listed", "proxied"})
 
         def found(self) -> Any:
             return [QueueMessage()]
+
+        def proxied(self) -> Any:
+            return ProxiedList([QueueMessage()])
 
         def listed(self) -> Any:
             return {"objects": [QueueMessage()]}
@@ -331,6 +353,7 @@ def test_objects_in_a_list_are_wrapped_and_inside_an_object_raw() -> None:
     with worker():
         bucket = _BindingWrapper(wrap(Bucket()))
         assert isinstance(bucket.found()[0], _BindingWrapper)
+        assert isinstance(bucket.proxied()[0], _BindingWrapper)
         raw = bucket.listed().objects[0]
         assert isinstance(raw, JsProxy)
         assert raw.attempts == 1
