@@ -61,6 +61,11 @@ class Durability:
         self._store: Store = _open(path)
         kernel.on_commit(self.commit)
 
+    @property
+    def process(self) -> int:
+        """How many processes have used the state so far, this one included."""
+        return self._opened
+
     def commit(self) -> None:
         """Make durable what changed since the last time."""
         for name, product in self._products.items():
@@ -111,6 +116,12 @@ class Durability:
             records = [record.payload for record in loaded.records if record.product == name]
             product.rebuild(snapshot, records)
         self.commit()
+
+    def come_back(self, process: int) -> None:
+        """Go on as the process of this number that finds the state: `recover`, in this process."""
+        self._opened = process
+        self._kernel.go_on(self._kernel.now, process, self._kernel.clock.offset)
+        self.restart()
 
     def clear(self) -> None:
         """Forget the durable state."""

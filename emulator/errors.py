@@ -19,6 +19,7 @@
     ├── WebSocketRefused                     a request for a WebSocket got another answer
     ├── WebSocketClosed                      a WebSocket ended
     ├── EmulatorClosed                       the emulator is closed already
+    ├── RecordingError                       a recording cannot be written, read or repeated
     └── StateError                           the state file cannot be used
         └── DamagedState                     what it holds cannot be read any more
 
@@ -146,6 +147,10 @@ class WebSocketClosed(EmulatorError):
 
 class EmulatorClosed(EmulatorError):
     """The emulator was closed; make a new one."""
+
+
+class RecordingError(EmulatorError):
+    """A recording of a development server cannot be written, read or repeated."""
 
 
 class StateError(EmulatorError):

@@ -276,6 +276,20 @@ class Platform:
         if self._durability is not None:
             self._durability.restart()
 
+    @property
+    def process(self) -> int:
+        """How many processes have used the state so far, this one included."""
+        return 1 if self._durability is None else self._durability.process
+
+    def come_back(self, at: int, process: int, seed: int) -> None:
+        """Be cut off now, and go on at an instant as the process of this number, with its seed."""
+        self.crash()
+        self.kernel.record("restart", "platform")
+        self.kernel.clock.move_to(max(at, self.kernel.now))
+        self.kernel.seed = seed
+        if self._durability is not None:
+            self._durability.come_back(process)
+
     def reset(self) -> None:
         """Forget all that happened."""
         for worker in self.workers.values():

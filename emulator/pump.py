@@ -145,6 +145,11 @@ class Pump:
         self._driver = outer
         self._schedule(outer)
 
+    def let_go(self) -> None:
+        """Be driven no more: run only while somebody calls."""
+        self._driver = None
+        self._stop_looking()
+
     async def may_leave(self) -> None:
         """Wait, on the driver's loop, until what happened so far is durable.
 

@@ -41,6 +41,9 @@ _MOST_MET: Final = 200
 _BASE64: Final = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
 _WORDS: Final = ("true", "false", "null", "none", "undefined")
 
+# Schemes whose credentials are a token as it is, and headers without one.
+_SCHEMES: Final = ("", "bearer", "token", "apikey", "bot")
+
 _HEADERS: Final = {
     name.lower(): f"[secret {name}]"
     for name in ("Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie")
@@ -65,14 +68,16 @@ class Masker:
     'GET /?key=[secret API_KEY]'
     """
 
-    __slots__ = ("_forms", "_given", "_met", "_shortest")
+    __slots__ = ("_forms", "_given", "_met", "_names", "_shortest")
 
     def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
         self._met: dict[tuple[str, str], None] = {}
         forms: dict[str, _Form] = {}
+        self._names: dict[str, str] = {}
         for name, value in values.items() if isinstance(values, Mapping) else values:
             if len(value) < _SHORTEST or value.lower() in _WORDS:
                 continue
+            self._names.setdefault(value, f"[secret {name}]")
             for form in (*_plain_forms(value), *_base64_forms(value)):
                 forms.setdefault(form.text, form._replace(mask=f"[secret {name}]"))
         self._given = forms
@@ -125,6 +130,21 @@ class Masker:
     def header(self, name: str, value: str) -> str:
         """Return a header's value, masked as a whole where the header is for credentials."""
         return credential(name) or self(value)
+
+    def named_header(self, name: str, value: str) -> str:
+        """Like `header`, but a token that is a secret by itself is written by its name.
+
+        What is masked can then be put in again where the names of secrets are known.
+
+        >>> Masker({"API_KEY": "k-12345"}).named_header("authorization", "Bearer k-12345")
+        'Bearer [secret API_KEY]'
+        """
+        mask = credential(name)
+        if mask is None:
+            return self(value)
+        scheme, space, token = value.rpartition(" ")
+        known = self._names.get(token) if scheme.lower() in _SCHEMES else None
+        return mask if known is None else f"{scheme}{space}{known}"
 
     def octets(self, data: bytes) -> bytes:
         """Return `data` with the secret values in it masked."""

@@ -38,8 +38,9 @@ README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [README, ROOT / "CHANGELOG.md", *DOCS]
 # Pages that describe something that runs start with an example.
-# (The examples of cli.md, dev.md and rest-api.md are commands, that of dashboard.md is a page:
-# tests/cli/test_cli_docs.py, tests/server/test_dev_docs.py, tests/server/rest/test_rest_docs.py and
+# (The examples of cli.md, dev.md, recording.md and rest-api.md are commands, that of dashboard.md
+# is a page: tests/cli/test_cli_docs.py, tests/server/test_dev_docs.py,
+# tests/recording/test_recording_docs.py, tests/server/rest/test_rest_docs.py and
 # tests/server/dashboard run them.)
 WITHOUT_EXAMPLE = {
     "limits.md",
@@ -48,6 +49,7 @@ WITHOUT_EXAMPLE = {
     "dev.md",
     "dashboard.md",
     "rest-api.md",
+    "recording.md",
 }
 FIRST_SCREEN = 40  # lines
 # The sites that are met today; docs/faults.md has a table of what each action leaves behind.

@@ -120,7 +120,7 @@ _LAYERS = (
     ),
     ("durability", "flaws", "platform", "checks", "testing", "emulator", "lenient_respx"),
     ("sweeping",),
-    ("server",),
+    ("server", "recording"),
     (
         *("pytest_plugin", "pytest_arguments", "pytest_report", "pytest_guard"),
         *("pytest_sweep", "pytest_sweep_run", "pytest_sweep_marker", "pytest_sweep_verdict"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import httpx
 
@@ -42,14 +42,31 @@ if TYPE_CHECKING:
 _NETWORK = (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError)
 
 
+class Tape(Protocol):
+    """Stands between an emulator and the outside: records what passes, or plays it back."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether what it would have to know is over."""
+
+    async def exchange(
+        self, request: httpx.Request, real: Callable[[], Awaitable[httpx.Response]]
+    ) -> httpx.Response:
+        """Exchange a request for its answer; raises `NoWayOut` where there is none."""
+
+    def missing(self, method: str, url: str) -> str | None:
+        """Return what to tell of a request without an answer; None for what is always told."""
+
+
 class Outbound:
-    """The outside world of one emulator."""
+    """The outside world of one emulator; a `tape` knows what passes."""
 
     def __init__(self, kernel: Kernel, mode: Literal["deny", "allow"]) -> None:
         self._kernel = kernel
         self.network = OuterNetwork(kernel.pump) if mode == "allow" else Nowhere()
         self._client: httpx.AsyncClient | None = None
         self.sent: list[SentRequest] = []
+        self.tape: Tape | None = None
         self.servers = Servers(kernel)
         kernel.loop.on_socket = self._refuse_socket
         own_clients.watch(self)
@@ -140,14 +157,23 @@ class Outbound:
         opened = self.servers.answer(request)
         if opened is not None:
             return opened
-        if self._client is None:
-            self._client = Client(self.network)
         try:
-            return await self._client.send(request, stream=True)
+            return await self.past_tape(request, partial(self._leave, request))
         except Exception as error:
             if isinstance(error, NoWayOut) or is_unmatched(error):
                 raise self.deny(invocation, request, where) from None
             raise
+
+    async def _leave(self, request: httpx.Request) -> httpx.Response:
+        if self._client is None:
+            self._client = Client(self.network)
+        return await self._client.send(request, stream=True)
+
+    async def past_tape(
+        self, request: httpx.Request, real: Callable[[], Awaitable[httpx.Response]]
+    ) -> httpx.Response:
+        """Exchange a request for its answer: the real one, or that of a recording."""
+        return await (real() if self.tape is None else self.tape.exchange(request, real))
 
     async def at_site(
         self,
@@ -206,13 +232,16 @@ class Outbound:
                 f"{method} {url} asks for a WebSocket to the outside, and no such connection is "
                 f'ever made. Stand in for the server: `emulator.mock_websocket("{url}", handler)`'
             )
+        elif self.tape is not None and (missing := self.tape.missing(method, url)) is not None:
+            text = missing
         elif self.allows:
             text = (
                 f"{method} {url} matches no route of the active respx mock, which lets nothing "
                 "else through. Add a route (`.pass_through()` sends the request), or make the "
                 "mock with `assert_all_mocked=False`"
             )
-        invocation.find("outbound_unmocked", text, where)
+        if self.tape is None or not self.tape.ended:
+            invocation.find("outbound_unmocked", text, where)
         return OutboundDenied(text)
 
     def _refuse_socket(self, target: str) -> OSError:

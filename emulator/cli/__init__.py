@@ -1,7 +1,7 @@
 """The command line, `workers-emulator`.
 
     app.py ─┬─ dev.py ──── dev_run.py, dev_table.py, dev_console.py
-            ├─ run.py ──── run_report.py
+            ├─ run.py ──── run_report.py, replay.py
             ├─ sweep.py ── progress.py
             ├─ check.py ── problems.py
             └─ init.py

@@ -59,6 +59,13 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="How long Ctrl-C waits for what is in flight.",
 )
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Record what comes in there, for `workers-emulator run --replay FILE`. A recording that "
+    "is there is gone on with.",
+)
 @click.option("as_json", "--json", is_flag=True, help="Print a JSON object a line, for programs.")
 @profile_option
 def command(

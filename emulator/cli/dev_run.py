@@ -15,7 +15,7 @@ from emulator.cli.refusal import Refusal
 from emulator.cli.streams import Gate
 from emulator.clock import RealClock
 from emulator.durations import describe
-from emulator.errors import StateError
+from emulator.errors import RecordingError, StateError
 from emulator.server.application import Application
 from emulator.server.desk import Desk
 from emulator.server.guard import Guard
@@ -48,6 +48,7 @@ def run(
     seed: int | None,
     no_reload: bool,
     drain: float,
+    record: Path | None,
     as_json: bool,
 ) -> None:
     """Serve until Ctrl-C; raises `Refusal` for what keeps the server from starting."""
@@ -71,10 +72,14 @@ def run(
             gate.masker = masker_of(configs, environment)
             console = Console(lambda line: click.echo(line, file=gate.output), as_json=as_json)
             session = _Session(options, folder, listening, console, reload=not no_reload)
+            if record is not None:
+                session.record(record)
             gate.open(gate.masker)
             asyncio.run(session.serve(drain))
     except StateError as error:
         raise Refusal(str(error)) from None
+    except RecordingError as error:
+        raise Refusal(f"--record: {error}") from None
     finally:
         listening.close()
         folder.release()
@@ -97,6 +102,7 @@ class _Session:
         self._console = console
         self._reload = reload
         self._introduced = False
+        self._recording: Path | None = None
         self._warned: list[str] = []
         self._unconsumed: dict[str, None] = {}
         self._desk = desk = Desk(options)
@@ -108,8 +114,21 @@ class _Session:
         self._token = None if host in _LOOPBACK else secrets.token_urlsafe(24)
         self._url = f"http://{shown}:{port}"
 
+    def record(self, path: Path) -> None:
+        """Record what comes in; raises `RecordingError` for a file that cannot be one."""
+        from emulator.recording.recorder import Recorder
+
+        self._desk.recorder = Recorder(
+            path, self._desk.options, lambda text: self._tell(text, True)
+        )
+        self._recording = path
+
     async def serve(self, drain: float) -> None:
-        """Serve until a signal; raises `StateError` where the state cannot be used."""
+        """Serve until a signal.
+
+        Raises `StateError` where the state cannot be used, `RecordingError` where a recording does
+        not go on here.
+        """
         desk, console = self._desk, self._console
         desk.start()
         self._folder.tell(self._url)
@@ -153,6 +172,8 @@ class _Session:
             console.say(f"dashboard: {dashboard}")
         else:
             console.say(f"dashboard, and other control pages: {dashboard}?token={self._token}")
+        if self._recording is not None:
+            console.say(f"recording into {self._recording}")
 
     def _look_at_clock(self) -> None:
         clock = self._desk.platform.kernel.clock

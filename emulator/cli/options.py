@@ -28,9 +28,11 @@ class Setting:
     profile: str | None = None
     seed: int | None = None
     timeout: float | None = None
+    replays: bool = False
 
     def command(self) -> str:
         """Return the command that runs the scenario in this setting, without faults."""
+        path = quoted(str(self.path))
         given = (
             ("--scenario", self.scenario),
             *(("--config", config) for config in self.configs),
@@ -39,7 +41,8 @@ class Setting:
             ("--seed", self.seed),
         )
         options = [f"{name} {quoted(str(value))}" for name, value in given if value is not None]
-        return " ".join(("workers-emulator run", quoted(str(self.path)), *options))
+        subject = f"--replay {path}" if self.replays else path
+        return " ".join(("workers-emulator run", subject, *options))
 
 
 config_option = click.option(
@@ -63,9 +66,19 @@ profile_option = click.option(
 
 def of_scenario(command: _F) -> _F:
     """Give a command the argument and the options of a scenario and its emulator."""
+    return _of_scenario(command, required=True)
+
+
+def of_scenario_or_replay(command: _F) -> _F:
+    """The same, for a command that may do something else than run a scenario."""
+    return _of_scenario(command, required=False)
+
+
+def _of_scenario(command: _F, *, required: bool) -> _F:
+    kind: Any = click.Path(path_type=Path)
     for decorate in reversed(
         (
-            click.argument("path", metavar="SCENARIO.py", type=click.Path(path_type=Path)),
+            click.argument("path", metavar="SCENARIO.py", type=kind, required=required),
             click.option(
                 "--scenario", metavar="NAME", help="The function to run (default: scenario)."
             ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -21,7 +21,7 @@ from emulator.cli.arguments import (
 from emulator.cli.files import check_files, write
 from emulator.cli.interrupts import interruptible, preparing
 from emulator.cli.notices import config_warnings
-from emulator.cli.options import Setting, of_scenario
+from emulator.cli.options import Setting, of_scenario_or_replay
 from emulator.cli.performance import perform
 from emulator.cli.run_report import Ending
 from emulator.cli.scenario import load
@@ -67,27 +67,55 @@ class Outputs:
 @click.option("--trace", metavar="FILE", help="Write the events there, a JSON object a line.")
 @click.option("--html", metavar="FILE", help="Write the timeline there, as a web page.")
 @click.option("as_json", "--json", is_flag=True, help="Print one JSON object and nothing else.")
-@of_scenario
+@click.option(
+    "--replay",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Repeat a recording of `workers-emulator dev --record FILE` in the place of a scenario.",
+)
+@click.option(
+    "--as-test", is_flag=True, help="With --replay: run nothing, print a pytest test of it."
+)
+@of_scenario_or_replay
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
+    path: Path | None,
     faults: tuple[str, ...],
     trace: str | None,
     html: str | None,
     as_json: bool,
+    replay: Path | None,
+    as_test: bool,
     **options: Any,
 ) -> None:
     """Run `async def scenario(emulator)` of a Python file, and print what happened.
+
+    With --replay FILE, repeat what came in to a development server, and compare the answers.
 
     The file may set CONFIG (a wrangler config: a path or a mapping) and EMULATOR (a mapping of
     further arguments of Emulator).
 
     Exit code: 0 passed; 1 the scenario failed, or there are findings that fail a test; 2 it could
-    not be run; 130 interrupted.
+    not be run; 130 interrupted. For a replay 1 also if an answer differs, or a Worker raised.
     """
-    setting = Setting(**options)
     outputs = Outputs(trace, html)
+    if replay is not None or as_test:
+        from emulator.cli import replay as replays
+
+        setting = replays.setting(path, replay, options)
+        if as_test:
+            if faults or trace or html or as_json:
+                text = "--as-test runs nothing: leave out --faults, --trace, --html and --json"
+                raise click.UsageError(text)
+            replays.print_as_test(setting)
+            return
+        text, refusal, ending = replays.run(setting, outputs, read_plan(faults), as_json=as_json)
+        _end(ctx, text, refusal, ending)
+    if path is None:
+        raise click.MissingParameter(ctx=ctx, param=_argument(ctx))
+    setting = Setting(path, **options)
     outputs.check(setting.path)
     plan = read_plan(faults)
     with interruptible(), Gate(aside=as_json) as gate, config_warnings(gate):
@@ -103,11 +131,19 @@ def command(
             # Before it is closed, which loses what still goes on.
             text = run_report.to_json(run) if as_json else run_report.render(run)
             refusal = outputs.write(emulator.trace)
+    _end(ctx, text, refusal, run.ending)
+
+
+def _argument(ctx: click.Context) -> click.Parameter:
+    return next(one for one in ctx.command.params if one.name == "path")
+
+
+def _end(ctx: click.Context, text: str, refusal: Refusal | None, ending: Ending) -> NoReturn:
     # After the files, since whoever reads this may stop reading.
     say(text, end="")
     if refusal is not None:
         raise refusal
-    ctx.exit({Ending.PASSED: 0, Ending.FAILED: 1, Ending.INTERRUPTED: INTERRUPTED}[run.ending])
+    ctx.exit({Ending.PASSED: 0, Ending.FAILED: 1, Ending.INTERRUPTED: INTERRUPTED}[ending])
 
 
 def _perform(file: ScenarioFile, emulator: Emulator, setting: Setting) -> BaseException | None:

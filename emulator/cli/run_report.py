@@ -1,6 +1,7 @@
 """What `run` says of a run: for people, and for programs.
 
 the timeline, in virtual time
+what differs from a recording, where one is repeated
 logs, where there are any: each line whole
 findings, those that fail the run marked with an x
 the user's traceback, and the plan
@@ -36,8 +37,11 @@ if TYPE_CHECKING:
     from emulator.emulator import Emulator
     from emulator.faults import Fault
     from emulator.findings import Finding
+    from emulator.recording.replay import Replay
 
 SCHEMA: Final = 1
+# The finding of an exception that nobody handled.
+_RAISED: Final = "handler_exception"
 
 
 class Ending(Enum):
@@ -61,6 +65,7 @@ class Run:
     plan: tuple[str, ...]
     fired: tuple[str, ...]
     reproduce: str
+    replay: Replay | None
 
 
 def look_at(
@@ -69,11 +74,17 @@ def look_at(
     error: BaseException | None,
     setting: Setting,
     given: tuple[Fault, ...],
+    replay: Replay | None = None,
 ) -> Run:
-    """Judge a run, before its emulator is closed."""
+    """Judge a run, before its emulator is closed; that of a recording fails where it differs."""
     mask = emulator.trace.masker
     failing = emulator.findings.unexpected()
-    ending = Ending.FAILED if error is not None or failing else Ending.PASSED
+    tolerated = emulator.findings.tolerated()
+    if replay is not None:
+        failing += [finding for finding in tolerated if finding.code == _RAISED]
+        tolerated = [finding for finding in tolerated if finding.code != _RAISED]
+    fails = error is not None or failing or (replay is not None and replay.differs)
+    ending = Ending.FAILED if fails else Ending.PASSED
     if type(error) is KeyboardInterrupt:
         ending = Ending.INTERRUPTED
         # What was to come may have struck.
@@ -87,19 +98,30 @@ def look_at(
         ending=ending,
         error=error,
         failing=failing,
-        tolerated=emulator.findings.tolerated(),
+        tolerated=tolerated,
         plan=tuple(mask(str(fault)) for fault in dict.fromkeys(emulator.faults.plan)),
         fired=tuple(mask(str(fault)) for fault in emulator.faults.fired),
         reproduce=mask(command),
+        replay=replay,
     )
 
 
 def render(run: Run) -> str:
     """Return the report for people; the same for the same code, seed and plan."""
     sections = [run.emulator.trace.render().rstrip("\n").split("\n")]
-    sections += [list(part) for part in (_logs(run), _findings(run), _failure(run))]
+    parts = (_replayed(run), _logs(run), _findings(run), _failure(run))
+    sections += [list(part) for part in parts]
     sections.append([*_end(run)])
     return "\n".join("\n".join((*section, "")) for section in sections if section)
+
+
+def _replayed(run: Run) -> Iterator[str]:
+    if run.replay is None:
+        return
+    yield "replay"
+    for outcome in run.replay.outcomes:
+        yield f"  {'x' if outcome.verdict == 'differs' else ' '} {lines(str(outcome))}"
+    yield from (f"    note: {lines(note)}" for note in run.replay.notes)
 
 
 def _logs(run: Run) -> Iterator[str]:
@@ -132,7 +154,7 @@ def _findings(run: Run) -> Iterator[str]:
 def _failure(run: Run) -> Iterator[str]:
     if run.error is not None:
         yield from lines(_traceback(run)).split("\n")
-    elif run.failing:
+    elif run.failing and run.replay is None:
         yield 'Mark a finding as intended with emulator.findings.expect("code").'
 
 
@@ -154,6 +176,8 @@ def _end(run: Run) -> Iterator[str]:
 def _why(run: Run) -> str:
     """What failed in one line."""
     mask, error = run.emulator.trace.masker, run.error
+    if error is None and run.replay is not None and run.replay.differs:
+        return f"{count(run.replay.differs, 'answer')} not as recorded"
     if error is None:
         return f"the emulator found {', '.join(dict.fromkeys(f.code for f in run.failing))}"
     where = raised_at(error)
@@ -169,7 +193,7 @@ def _traceback(run: Run) -> str:
 def to_json(run: Run) -> str:
     """Return the report for programs: one JSON object in ASCII, which docs/cli.md describes."""
     emulator = run.emulator
-    value = {
+    value: dict[str, object] = {
         "schema": SCHEMA,
         "ending": run.ending.value,
         "scenario": run.file.name,
@@ -192,6 +216,12 @@ def to_json(run: Run) -> str:
         "reproduce": run.reproduce,
         "trace": [json.loads(line) for line in emulator.trace.to_jsonl().splitlines()],
     }
+    if run.replay is not None:
+        value["replay"] = [
+            {"entry": one.number, "what": one.subject, "verdict": one.verdict, "text": one.text}
+            for one in run.replay.outcomes
+        ]
+        value["notes"] = list(run.replay.notes)
     return json.dumps(value, indent=2, allow_nan=False) + "\n"
 
 

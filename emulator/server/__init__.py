@@ -18,6 +18,6 @@
     state_folder.py  where what is durable lies
     reloading.py     files that change
 
-Only the command line imports this package (`emulator.cli.dev` and what goes with it), and nothing
+Only the command line and `emulator.recording` import this package, and nothing
 else imports starlette, uvicorn and watchfiles.
 """

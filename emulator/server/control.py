@@ -23,12 +23,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from emulator.errors import EmulatorClosed, EmulatorError, StateError
-from emulator.server.guard import COOKIE, Refused, limited
+from emulator.server.guard import COOKIE, SAFE, Refused, limited
 from emulator.server.problem import NotRunning
 from emulator.server.triggers import email, scheduled
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Awaitable, Callable
 
     from starlette.requests import Request
 
@@ -61,7 +61,7 @@ class Control:
 
     async def __call__(
         self,
-        scope: MutableMapping[str, Any],
+        scope: dict[str, Any],
         receive: Callable[[], Awaitable[Any]],
         send: Callable[[Any], Awaitable[None]],
     ) -> None:
@@ -81,6 +81,10 @@ class Control:
             return
         if self._pages is None:
             self._pages = _pages(self._desk)
+        recorder = self._desk.recorder
+        if recorder is not None and self._desk.is_running and (acts or scope["method"] not in SAFE):
+            watch = await recorder.action(scope, receive, send)
+            receive, send = watch.receive, watch.send
         await self._pages(scope, limited(receive), send)
 
     async def _remember(self, scope: Any, receive: Any, send: Any) -> None:

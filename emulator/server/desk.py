@@ -29,7 +29,13 @@ from emulator.clock import MICROSECONDS, RealClock
 from emulator.deployment import deploy
 from emulator.durations import describe
 from emulator.emulator import Emulator
-from emulator.errors import ConfigError, DamagedState, EmulatorError, WorkerLoadError
+from emulator.errors import (
+    ConfigError,
+    DamagedState,
+    EmulatorError,
+    RecordingError,
+    WorkerLoadError,
+)
 from emulator.isolate import pending_calls
 from emulator.queues.run import ConsumerRun
 from emulator.secrets import Masker
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from emulator.deployment import Deployment
     from emulator.ingress import Exchange
     from emulator.platform import Platform
+    from emulator.recording.recorder import Recorder
     from emulator.runtime.host import WebRequest
     from emulator.server.options import Options
     from emulator.trace.live import LiveTrace
@@ -77,6 +84,8 @@ class Desk:
         self.on_news: Callable[[str, bool], None] = _unheard
         # Moves a damaged state out of the way and says where it is; without it that is an error.
         self.set_aside: Callable[[], str] | None = None
+        # Writes down what comes in, if somebody asked for it.
+        self.recorder: Recorder | None = None
         self._seed = secrets.randbits(63) if options.seed is None else options.seed
         self._emulator: Emulator | None = None
         self._forgotten = 0
@@ -164,14 +173,20 @@ class Desk:
     def close(self) -> None:
         """Stop everything; what is in flight is lost, what is durable stays."""
         try:
-            self._close_emulator()
+            if self.recorder is not None and self._emulator is not None:
+                self.recorder.end(self._emulator)
         finally:
-            self.feed.close()
+            try:
+                self._close_emulator()
+            finally:
+                self.feed.close()
 
     # -- details ---------------------------------------------------------------------------------
 
     async def _change_code(self) -> None:
         await self.emulator.reload()
+        if self.recorder is not None:
+            self.recorder.reloaded()
         platform = self.platform
         await self.act("reload", lambda: platform.end_replaced(ConsumerRun))
         if self._ending is not None:
@@ -251,6 +266,12 @@ class Desk:
         if isinstance(platform.kernel.clock, RealClock):
             platform.kernel.clock.on_step_back = self._machine_went_back
         platform.kernel.pump.drive(asyncio.get_running_loop())
+        if self.recorder is not None:
+            try:
+                self.recorder.attach(emulator)
+            except RecordingError:
+                self._close_emulator()
+                raise
 
     def _close_emulator(self) -> None:
         emulator, self._emulator = self._emulator, None

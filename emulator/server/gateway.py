@@ -64,20 +64,29 @@ class Gateway:
         worker = desk.routing.worker(asked.host, asked.path, asked.named)
         if asked.length is not None and asked.length > MOST_BYTES:
             return text_page(413, _TOO_LARGE)
-        body: bytes | RequestBody | None = await read_small(asked.length, first, receive)
+        body = await read_small(asked.length, first, receive)
+        streamed = RequestBody(kernel.loop, MOST_BYTES) if body is None else None
+        request = WebRequest(asked.method, asked.url, asked.headers, body or streamed or b"")
+        watch = None
+        if desk.recorder is not None:
+            watch = desk.recorder.request(worker, request, first, receive, send)
+            receive, send = watch.receive, watch.send
         incoming: asyncio.Task[None] | None = None
-        if body is None:
-            body = RequestBody(kernel.loop, MOST_BYTES)
-            incoming = asyncio.create_task(body.take_in(first, receive))
-        request = WebRequest(asked.method, asked.url, asked.headers, body)
+        if streamed is not None:
+            incoming = asyncio.create_task(streamed.take_in(first, receive))
         exchange = desk.dispatch(worker, request)
         desk.open[exchange] = f"{request.method} {asked.url}"
         try:
-            return await self._answer(kernel.pump, exchange, incoming, receive, send)
+            page = await self._answer(kernel.pump, exchange, incoming, receive, send)
+            if watch is not None and page is not None:
+                watch.page(page)
+            return page
         finally:
             del desk.open[exchange]
-            if isinstance(body, RequestBody):
-                body.drop()
+            if watch is not None:
+                watch.over()
+            if streamed is not None:
+                streamed.drop()
             if incoming is not None:
                 incoming.cancel()
 

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 33_554_432
 COOKIE: Final = "emulator_token"
-_SAFE: Final = ("GET", "HEAD", "OPTIONS")
+SAFE: Final = ("GET", "HEAD", "OPTIONS")
+"""Methods that change nothing."""
+
 _HOST: Final = re.compile(
     r"(localhost|[a-z0-9_-]+\.localhost|127(\.\d{1,3}){3}|\[::1\])\.?(:\d+)?", re.IGNORECASE
 )
@@ -101,7 +103,7 @@ def _check_origin(method: str, headers: Mapping[str, str], *, acts: bool) -> Non
         raise Refused(403, f"control pages take no requests of pages of {origin}")
     if site in ("none", "same-origin"):
         return
-    follows_link = headers.get("sec-fetch-mode") == "navigate" and method in _SAFE
+    follows_link = headers.get("sec-fetch-mode") == "navigate" and method in SAFE
     if acts or not follows_link:
         raise Refused(403, "control pages take no requests of other sites' pages")
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from emulator.pump import Pump
+    from emulator.recording.watching import SocketWatch
     from emulator.server.desk import Desk
     from emulator.server.pages import Page
 
@@ -43,15 +44,21 @@ class Sockets:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection to its end."""
         await receive()  # websocket.connect
+        watch = None
+        if self._desk.recorder is not None:
+            watch = self._desk.recorder.socket(receive, send)
+            receive, send = watch.receive, watch.send
         try:
-            socket = await self._connect(Asked.of(scope), send)
+            socket = await self._connect(Asked.of(scope), send, watch)
         except NO_ANSWER as error:
             await _refuse(failure(error, self._desk.masker()), send)
             return
         if socket is not None:
             await self._serve(socket, receive, send)
 
-    async def _connect(self, asked: Asked, send: Send) -> WebSocket | None:
+    async def _connect(
+        self, asked: Asked, send: Send, watch: SocketWatch | None
+    ) -> WebSocket | None:
         """Open the connection to the Worker; None where it refuses."""
         desk = self._desk
         if desk.problem is not None:
@@ -59,6 +66,8 @@ class Sockets:
         kernel = desk.platform.kernel
         worker = desk.routing.worker(asked.host, asked.path, asked.named)
         request = WebRequest("GET", asked.url, asked.headers, b"")
+        if watch is not None:
+            watch.begin(worker, request)
         exchange = desk.dispatch(worker, request, socket=True)
         name = f"WebSocket {asked.url}"
         await http.reach(kernel.pump, exchange, name, lambda: exchange.answered, advance=False)

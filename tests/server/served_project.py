@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from emulator.recording.recorder import Recorder
 from emulator.server.application import Application
 from emulator.server.desk import Desk
 from emulator.server.guard import Guard
@@ -79,11 +80,13 @@ class Project:
         """Serve it; on a virtual clock, and in memory, unless told otherwise."""
         options = {"clock": "virtual", "seed": 0, "outbound": "deny", **options}
         paths = tuple(self.path / name for name in configs or ("wrangler.jsonc",))
-        set_aside = options.pop("set_aside", None)
+        set_aside, record = options.pop("set_aside", None), options.pop("record", None)
         desk = Desk(Options(configs=paths, **options))
         desk.set_aside = set_aside
         news: list[tuple[str, bool]] = []
         desk.on_news = lambda text, bad: news.append((text, bad))
+        if record is not None:
+            desk.recorder = Recorder(record, desk.options, lambda text: news.append((text, True)))
         desk.start()
         application = Application(desk, Guard(token))
         transport = httpx.ASGITransport(application, raise_app_exceptions=True)

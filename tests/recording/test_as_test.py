@@ -1,0 +1,247 @@
+"""A recording is printed as a test, which passes while the code does what it did."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+from typing import TYPE_CHECKING
+
+from emulator.server.rest.queue_shapes import queue_id
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    import httpx
+    from recorded_project import Recorded
+    from served_project import Served
+
+_DASHBOARD = "/cdn-cgi/emulator/dashboard/"
+_API = "/cdn-cgi/emulator/client/v4/accounts/any/"
+
+
+async def orders(served: Served) -> None:
+    """Two orders, five minutes apart, and their mails."""
+    await served.client.post("/orders", content="apples")
+    await served.advance("5 minutes")
+    await served.client.post("/orders", json={"fruit": "pears", "count": 2})
+    await served.advance("10 seconds")
+
+
+def test_printed_test_passes_and_fails_when_a_status_changes(recorded: Recorded) -> None:
+    recorded.record(orders)
+    code = recorded.printed()
+    assert "outside_2.call_count == 2" in code
+    assert "assert response.status_code == 201" in code
+    recorded.pytest()
+    recorded.change("status=201", "status=200")
+    assert "assert 200 == 201" in recorded.pytest(passes=False)
+
+
+def test_printed_test_fails_when_the_outside_is_asked_once_less(recorded: Recorded) -> None:
+    recorded.record(orders)
+    recorded.printed()
+    recorded.change('await fetch(f"{self.env.OUTSIDE}/mail"', "str(")
+    recorded.change('str(, method="POST", body=message.body["order"])', "pass")
+    output = recorded.pytest(passes=False)
+    assert "outside_2.call_count == 2" in output
+
+
+def test_printed_test_runs_when_requests_overlap(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        slow = asyncio.create_task(served.client.get("/slow"))
+        await served.advance("1 second")
+        await served.client.get("/calls")
+        await served.advance("5 seconds")
+        await slow
+
+    recorded.record(visit)
+    code = recorded.printed()
+    (name,) = re.findall(r"    (\w+) = asyncio.create_task\(", code)
+    assert f"response = await {name}\n" in code
+    recorded.pytest()
+    recorded.change('return Response("slow")', 'return Response("quick")')
+    recorded.pytest(passes=False)
+
+
+HOSTILE = (
+    (
+        "/body?q=%22%27%0A",
+        "a \"double\" and a 'single' quote\n\\ and {braces} \x00 \u00e9 \U0001f600",
+    ),
+    ("/body", "'''\"\"\"\\"),
+    ("/body", '{"a": "{x}", "b": [1.5, null, true], "c": {"d": "\'"}}'),
+    ("/body", "[secret NOBODY] and [secret ]"),
+    ("/body", "long " * 300),
+    ("/body", "x" * 70),
+    ("/body", "y" * 80),
+)
+
+
+def test_hostile_content_becomes_code_that_runs(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        for path, body in HOSTILE:
+            headers = {"x-odd": body[:20].encode("ascii", "ignore").decode().replace("\n", "")}
+            headers["x-odd"] = headers["x-odd"].replace("\x00", "")
+            await served.client.post(path, content=body.encode(), headers=headers)
+        json = {"content-type": "application/json"}
+        await served.client.post("/body", content=HOSTILE[2][1].encode(), headers=json)
+        await served.client.post("/body", content=b"\xff\xfe'\" raw")
+
+    recorded.record(visit)
+    code = recorded.printed()
+    assert code.isascii()
+    recorded.pytest()
+
+
+def test_large_body_is_left_out_with_a_comment_and_a_note(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        await served.client.post("/body", content=b"x" * 9_000)
+        await served.client.get("/")
+
+    recorded.record(visit)
+    result = recorded.run("--as-test")
+    text = "entry 1, POST /body, is left out: its body has 9,000 bytes, and a test holds 8,192"
+    assert f"note: {text}" in result.stderr
+    assert f"    # {text}\n" in result.stdout
+    recorded.printed()
+    recorded.pytest()
+
+
+def test_secrets_are_taken_from_the_workers_variables(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        headers = {"authorization": "Bearer k-12345-secret"}
+        assert (await served.client.get("/key", headers=headers)).status_code == 200
+
+    recorded.record(visit)
+    code = recorded.printed()
+    assert 'f"Bearer {emulator.env.API_KEY}"' in code
+    assert "k-12345" not in code
+    recorded.pytest()
+
+
+def _acts(c: httpx.AsyncClient) -> list[tuple[Awaitable[httpx.Response], str]]:
+    """Actions, and what each is in a test."""
+    post = c.post
+    sql = {"sql": "CREATE TABLE users (name)"}
+    params = {"instance_id": "one", "params": {"to": "ada"}}
+    body = {"queue": "mails", "body": '{"order": "1"}'}
+    push = {"body": {"order": "2"}, "delay_seconds": 3}
+    mails, values = queue_id("mails"), f"{_API}storage/kv/namespaces/stock/values"
+    return [
+        (post(f"{_DASHBOARD}queue/send", json=body),
+         'await emulator.queues["mails"].send({"order": "1"})'),
+        (post(f"{_API}queues/{mails}/messages", json=push),
+         'await emulator.queues["mails"].send({"order": "2"}, delaySeconds=3)'),
+        (post(f"{_DASHBOARD}queue/pause", json={"queue": "mails"}),
+         'emulator.queues["mails"].pause()'),
+        (c.patch(f"{_API}queues/{mails}", json={"settings": {"delivery_paused": False}}),
+         'emulator.queues["mails"].resume()'),
+        (post(f"{_DASHBOARD}clock/advance", json={"duration": "1 h"}),
+         'await emulator.advance("1 h")'),
+        (post(f"{_DASHBOARD}workers/strike", json={"what": "evict"}), "await emulator.evict()"),
+        (post(f"{_DASHBOARD}kv/put", json={"id": "stock", "key": "apples", "value": "3"}),
+         'emulator.kv["stock"].put("apples", "3")'),
+        (c.put(f"{values}/pe%2Fars?expiration_ttl=90", content=b"4"),
+         'emulator.kv["stock"].put("pe/ars", "4", expiration_ttl=90)'),
+        (post(f"{_API}d1/database/shop-db/query", json=sql),
+         'emulator.d1["DB"].execute("CREATE TABLE users (name)")'),
+        (post(f"{_API}workflows/delivery/instances", json=params),
+         'await emulator.workflows["delivery"].create(id="one", params={"to": "ada"})'),
+        (c.get("/cdn-cgi/handler/scheduled?cron=*+*+*+*+*&time=1767225600500"),
+         "time=datetime.fromtimestamp(1767225600, UTC) + timedelta(milliseconds=500)"),
+        (post(f"{_DASHBOARD}faults/arm", json={"plan": "request.GET./calls#1:crash_before"}),
+         'emulator.faults.add("request.GET./calls#1:crash_before")'),
+        (post(f"{_DASHBOARD}faults/clear", json={}), "emulator.faults.clear()"),
+    ]  # fmt: skip
+
+
+def test_actions_are_calls_of_the_fixture(recorded: Recorded) -> None:
+    wanted = []
+
+    async def visit(served: Served) -> None:
+        for act, line in _acts(served.client):
+            answer = await act
+            assert answer.status_code < 300, (line, answer.text)
+            wanted.append(line)
+
+    recorded.record(visit)
+    code = " ".join(recorded.printed().split()).replace("( ", "(").replace(", )", ")")
+    assert [line for line in wanted if line not in code] == []
+    assert all(line.startswith("same: ") for line in recorded.replayed())
+    recorded.pytest()
+
+
+def test_a_workflows_event_is_sent_to_its_instance(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        made = await served.client.post(
+            _DASHBOARD + "workflow/create", json={"workflow": "delivery"}
+        )
+        event = {"workflow": "delivery", "id": made.json()["id"], "type": "signature"}
+        answer = await served.client.post(
+            _DASHBOARD + "instance/event", json={**event, "payload": '"ada"'}
+        )
+        assert answer.status_code == 200, answer.text
+
+    recorded.record(visit)
+    code = recorded.printed()
+    assert '.send_event("signature", "ada")' in " ".join(code.split()).replace("( ", "(")
+    assert all(line.startswith("same") for line in recorded.replayed())
+    recorded.pytest()
+
+
+def test_an_action_without_a_call_is_left_out_with_a_comment(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        answer = await served.client.post(f"{_API}queues", json={"queue_name": "new"})
+        assert answer.status_code == 200
+
+    recorded.record(visit)
+    text = "is left out: the fixture has no call for it"
+    assert text in recorded.run("--as-test").stderr
+    assert text in recorded.printed()
+    recorded.pytest()
+    assert recorded.replayed()[0].startswith("same: entry 1 POST ")
+
+
+def test_websocket_of_a_recording_is_one_of_the_test(recorded: Recorded) -> None:
+    from test_replay import SOCKET
+
+    recorded.file.write_text(SOCKET, "utf-8")
+    code = recorded.printed()
+    assert 'await socket_1.send("hi")' in code
+    assert 'assert await socket_1.receive() == "you said hi"' in code
+    recorded.pytest()
+    recorded.change("you said", "you told")
+    recorded.pytest(passes=False)
+
+
+def test_state_that_the_test_lacks_is_named(recorded: Recorded) -> None:
+    async def stock(served: Served) -> None:
+        await served.client.put(f"{_API}storage/kv/namespaces/stock/values/apples", content=b"3")
+
+    recorded.record(stock)
+    recorded.file.unlink()
+    recorded.record(lambda served: served.client.get("/stock"))
+    note = "the recording began with state that this test does not set up: kv"
+    assert f"note: {note}" in recorded.run("--as-test").stderr
+    assert f"# {note}" in recorded.printed()
+
+
+def test_a_long_url_of_the_outside_has_a_line_of_its_own(recorded: Recorded) -> None:
+    recorded.change("/down", "/down" + "/long" * 20)
+    recorded.outside.answers["/down" + "/long" * 20] = (0, b"")
+    recorded.record(lambda served: served.client.get("/down" + "/long" * 20))
+    code = recorded.printed()
+    assert "outside_1.mock(" in code
+    recorded.pytest()
+
+
+def test_names_are_made_of_the_files_name(recorded: Recorded) -> None:
+    recorded.file = recorded.path / "15:02 Ünïcode; import os.jsonl"
+    recorded.record(lambda served: served.client.get("/"))
+    (function, *_) = [
+        node
+        for node in ast.parse(recorded.printed()).body
+        if isinstance(node, ast.AsyncFunctionDef)
+    ]
+    assert function.name == "test_recording_15_02_n_code_import_os"
