@@ -90,7 +90,7 @@ class Actions:
     def _send(self, queue: str, body: Any, kind: str, delay: int | None, count: int) -> list[str]:
         name = f"queues[{text(queue)}].send"
         given = text(kind) if kind != "json" else None
-        seconds = str(delay) if delay else None
+        seconds = str(int(delay)) if delay else None
         lines = self._awaited(name, self._value(body), contentType=given, delaySeconds=seconds)
         if count == 1:
             return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from emulator.server.routing import HEADER
 
@@ -119,14 +119,17 @@ def pass_on(client: Client, message: Message, fill: Filler) -> None:
 
 
 def _address(url: str) -> dict[str, Any]:
-    parts = urlsplit(url)
+    # Not as a URL is read, which leaves out what a client may have sent.
+    scheme, _, rest = url.partition("://")
+    host, _, target = rest.partition("/")
+    path, _, query = f"/{target}".partition("?")
     return {
-        "scheme": parts.scheme,
-        "path": unquote(parts.path),
-        "raw_path": parts.path.encode(),
-        "query_string": parts.query.encode(),
+        "scheme": scheme,
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": query.encode(),
         "client": _CLIENT,
-        "server": _SERVER,
+        "server": (host, None),
         "http_version": "1.1",
     }
 

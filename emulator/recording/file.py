@@ -32,6 +32,8 @@ MARK: Final = "recording"
 
 _MODE: Final = 0o600
 _CHUNK: Final = 65_536
+# Where there are such: a pipe must not keep us waiting, Windows must not change line ends.
+_FLAGS: Final = ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
 
 
 class RecordingFile:
@@ -84,7 +86,9 @@ class RecordingFile:
 
 
 def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+    for name in _FLAGS:
+        flags |= getattr(os, name, 0)
     try:
         file = os.open(path, flags, _MODE)
     except OSError as error:
@@ -108,9 +112,9 @@ def _sound_length(file: int, path: Path) -> int:
     """The length of a recording without a torn last line; raises for what is no recording."""
     size = os.fstat(file).st_size
     if size == 0:
-        os.fchmod(file, _MODE)
+        os.chmod(path, _MODE)
         return 0
-    first = os.pread(file, _CHUNK, 0).partition(b"\n")[0]
+    first = _part(file, 0, _CHUNK).partition(b"\n")[0]
     try:
         head = json.loads(first)
     except ValueError:
@@ -119,12 +123,17 @@ def _sound_length(file: int, path: Path) -> int:
         raise RecordingError(
             f"{path} is there and is no recording: give another file, or move this one away"
         )
-    os.fchmod(file, _MODE)
+    os.chmod(path, _MODE)
     end = size
-    while end and os.pread(file, 1, end - 1) != b"\n":
+    while end and _part(file, end - 1, end) != b"\n":
         start = max(end - _CHUNK, 0)
-        found = os.pread(file, end - start, start).rfind(b"\n")
+        found = _part(file, start, end).rfind(b"\n")
         end = start + found + 1 if found >= 0 else start
     if end < size:
         os.ftruncate(file, end)
     return end
+
+
+def _part(file: int, start: int, end: int) -> bytes:
+    os.lseek(file, start, os.SEEK_SET)
+    return os.read(file, end - start)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ def json_value(value: Any, variables: Mapping[str, str]) -> Code:
             return array([json_value(item, variables) for item in value])
         case dict():
             return table([(text(key), json_value(item, variables)) for key, item in value.items()])
+        case float() if not isfinite(value):
+            return f'float("{value}")'
         case _:  # a number, True, False, None
             return repr(value)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.recording import literals
 from emulator.recording.literals import Code, call, filled, text
+from emulator.recording.tape import ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -114,8 +115,8 @@ def _answer(
 
 def one_error(name: str, message: str) -> Code:
     """Return the code of one of httpx's errors."""
-    known = name if name.isidentifier() else "ConnectError"
-    return call(f"httpx.{known}", text(message))
+    known = any(kind.__name__ == name for kind in ERRORS)
+    return call(f"httpx.{name if known else 'ConnectError'}", text(message))
 
 
 def headers_of(

@@ -49,6 +49,8 @@ def read(path: Path) -> Recording:
         data = path.read_bytes()
     except OSError as error:
         raise RecordingError(f"{path} cannot be read: {error.strerror or error}") from None
+    if not data:
+        raise RecordingError(f"{path} is empty: the Workers that it was to record never ran")
     lines = data.split(b"\n")
     torn = lines.pop()
     reader = _Reader(path, _head(path, lines[0] if lines else torn))

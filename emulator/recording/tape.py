@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 _MICROSECONDS: Final = 1_000_000
 # Of the body as it was sent; the one that is kept is decoded, and may have been masked.
 _OF_TRANSFER: Final = ("content-encoding", "content-length", "transfer-encoding")
-_ERRORS: Final = (
+ERRORS: Final = (
     *(httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.ReadTimeout),
     *(httpx.WriteError, httpx.RemoteProtocolError, httpx.LocalProtocolError),
     *(httpx.UnsupportedProtocol, httpx.DecodingError),
 )
+"""Failures of a network that a recording knows by name; of any other kind it is the first."""
+
 _ENCODINGS: Final = (b"content-encoding",)
 
 
@@ -175,7 +177,7 @@ class Player:
     def _answer(self, found: Outgoing, request: httpx.Request) -> httpx.Response:
         if found.error is not None:
             name, text = found.error
-            kind = next((kind for kind in _ERRORS if kind.__name__ == name), httpx.ConnectError)
+            kind = next((kind for kind in ERRORS if kind.__name__ == name), httpx.ConnectError)
             raise kind(text, request=request)
         assert found.status is not None, "one without an answer was waited for"
         if found.missing:

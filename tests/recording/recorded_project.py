@@ -153,6 +153,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.send_response(status)
+        for name, value in outside.headers.get(self.path, {}).items():
+            self.send_header(name, value)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -169,6 +171,7 @@ class _Server(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.seen: list[tuple[str, str, bytes]] = []
+        self.headers: dict[str, dict[str, str]] = {}
         self.answers: dict[str, tuple[int, bytes]] = {"/price": (200, b"42"), "/down": (0, b"")}
 
 
@@ -180,6 +183,7 @@ class Outside:
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self.seen = self._server.seen
         self.answers = self._server.answers
+        self.headers = self._server.headers
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
     def __enter__(self) -> Outside:

@@ -50,8 +50,8 @@ def without(entry: dict[str, Any], name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("lines", "text"),
     [
-        ([], "is no recording: `workers-emulator dev --record FILE` makes one"),
-        (["not json"], "is no recording"),
+        ([], "is empty: the Workers that it was to record never ran"),
+        (["not json"], "is no recording: `workers-emulator dev --record FILE` makes one"),
         ([{"kind": "request"}], "is no recording"),
         ([[1]], "is no recording"),
         ([{**HEAD, "recording": 2, "by": "workers-emulator 9"}],
