@@ -21,6 +21,7 @@ from emulator.recording.entries import Action, Message, Reload, Request, Restart
 from emulator.recording.literals import Code, call, comment, filled, name_of, text, written
 from emulator.recording.masking import has_secret
 from emulator.recording.mocks import MOST_BODY, NEVER, content_of, headers_of, json_of, routes
+from emulator.recording.seeding import seeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,6 +76,8 @@ class _Writer:
     variables: dict[str, str] = field(init=False)
     common: list[tuple[str, str]] = field(init=False)
     actions: Actions = field(init=False)
+    # What sets up the state that there was.
+    seeds: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.variables = _variables(self.settings)
@@ -282,16 +285,17 @@ class _Writer:
         yield from literals.written("@", call("pytest.mark.emulator", **mark))
         yield f"async def {name}(emulator{', respx_mock' if found else ''}):"
         yield from (f"    # {comment(problem)}" for problem in self._told())
+        yield from self.seeds
         for route in found:
             yield from route.lines
-        if found:
+        if found or self.seeds:
             yield ""
         yield from body
         if any(not route.waits for route in found):
             yield ""
         counted = [route for route in found if not route.waits]
         yield from (f"    assert {route.name}.call_count == {route.count}" for route in counted)
-        if not body and not found:
+        if not (body or found or self.seeds):
             yield "    pass"
 
     def _told(self) -> list[str]:
@@ -325,15 +329,11 @@ def print_test(
     `options` are further arguments of the emulator.
     """
     writer = _Writer(recording, settings)
-    state = [dict(one) for one in recording.state]
-    if state:
-        names = [one.get(key) for one in state for key in ("snapshot", "record", "file", "left")]
-        kinds = dict.fromkeys(str(name).partition("/")[0] for name in names if name)
-        kinds.pop("clock", None)
-        if kinds:
-            writer.problems.append(
-                f"the recording began with state that this test does not set up: {', '.join(kinds)}"
-            )
+    writer.seeds, lacking = seeds(recording, settings, writer.variables)
+    if lacking:
+        writer.problems.append(
+            f"the recording began with state that this test does not set up: {', '.join(lacking)}"
+        )
     mark: dict[str, Code] = {}
     if configs:
         given = [text(config) for config in configs]

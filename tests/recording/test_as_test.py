@@ -217,16 +217,38 @@ def test_a_websocket_that_was_refused_is_to_be_refused(recorded: Recorded) -> No
     recorded.pytest()
 
 
-def test_state_that_the_test_lacks_is_named(recorded: Recorded) -> None:
-    async def stock(served: Served) -> None:
-        await served.client.put(f"{_API}storage/kv/namespaces/stock/values/apples", content=b"3")
+def test_state_of_kv_and_d1_is_set_up_and_other_state_is_named(recorded: Recorded) -> None:
+    values = f"{_API}storage/kv/namespaces/stock/values"
+    sql = (
+        "CREATE TABLE users (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT, photo BLOB);"
+        "CREATE INDEX by_name ON users (name);"
+        """INSERT INTO users (name, photo) VALUES ('it''s "ada"', X'00ff'), ('bob', NULL)"""
+    )
 
-    recorded.record(stock)
+    async def fill(served: Served) -> None:
+        await served.client.put(f"{values}/apples?expiration_ttl=600", content=b"twelve")
+        await served.client.put(f"{values}/gone", content=b"x")
+        await served.client.delete(f"{values}/gone")
+        await served.client.put(f"{values}/raw", content=b"\xff")
+        await served.client.get("/count")
+        query = f"{_API}d1/database/shop-db/query"
+        assert (await served.client.post(query, json={"sql": sql})).status_code == 200
+
+    async def look(served: Served) -> None:
+        assert (await served.client.get("/stock")).text == "twelve"
+        assert (await served.client.get("/users")).text == "2"
+        await served.advance("11 minutes")
+        assert (await served.client.get("/stock")).text == "None"
+
+    recorded.record(fill)
     recorded.file.unlink()
-    recorded.record(lambda served: served.client.get("/stock"))
-    note = "the recording began with state that this test does not set up: kv"
+    recorded.record(look)
+    note = "the recording began with state that this test does not set up: objects"
     assert f"note: {note}" in recorded.run("--as-test").stderr
-    assert f"# {note}" in recorded.printed()
+    code = recorded.printed()
+    assert f"# {note}" in code
+    assert '"gone"' not in code
+    recorded.pytest()
 
 
 def test_a_long_url_of_the_outside_has_a_line_of_its_own(recorded: Recorded) -> None:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from wire import ServerProcess
 
 from emulator.cli.app import app
-from emulator.recording import as_test, mocks, recorder, start_state
+from emulator.recording import as_test, mocks, recorder, seeding, start_state
 
 if TYPE_CHECKING:
     from recorded_project import Recorded
@@ -62,6 +62,7 @@ def test_the_first_example_does_what_it_says(recorded: Recorded) -> None:
         f"more than {start_state.MOST_BYTES >> 20} MiB",
         f"more than {mocks.MOST_BODY >> 10} KiB",
         f"at most {as_test.MOST_ASSERTED >> 10} KiB",
+        f"at most {seeding.MOST_CODE >> 10} KiB of code",
     ],
 )
 def test_figures_are_those_of_the_code(text: str) -> None:
