@@ -10,7 +10,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, unquote
 
-from emulator.recording.literals import Code, call, json_value, text, written
+from emulator.recording.literals import Code, call, filled, json_value, octets, text, written
+from emulator.recording.mocks import MOST_BODY
 from emulator.server.control import PREFIX, TRIGGERS
 from emulator.server.rest.queue_shapes import queue_id
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 _DASHBOARD: Final = f"{PREFIX}/dashboard/"
 _ACCOUNTS: Final = f"{PREFIX}/client/v4/accounts/"
+_EMAIL: Final = "/cdn-cgi/handler/email"
+_REJECTED: Final = b"Worker rejected email"
 _VERBS: Final = ("pause", "resume", "terminate", "restart")
 
 
@@ -45,11 +48,15 @@ class Actions:
         """Return the statements; raises `NoCall`."""
         if action.missing:
             raise NoCall(f"its body is {action.missing}")
-        if action.answer is not None and action.answer.status >= 400 and not _triggers(action):
-            raise NoCall(f"it was refused, with {action.answer.status}")
-        if _triggers(action):
-            return self._scheduled(action)
+        if len(action.body) > MOST_BODY:
+            raise NoCall(f"its body has {len(action.body):,} bytes, and a test holds {MOST_BODY:,}")
+        if _is_refused(action):
+            raise NoCall(f"it was refused, with {_status(action)}")
         try:
+            if action.path == _EMAIL:
+                return self._email(action)
+            if _triggers(action):
+                return self._scheduled(action)
             if action.path == f"{PREFIX}/clock":
                 return self._awaited("advance", self._value(_json(action)["advance"]))
             if action.path.startswith(_DASHBOARD):
@@ -83,9 +90,23 @@ class Actions:
             named["time"] = f"datetime.fromtimestamp({ms // 1000}, UTC){rest}"
         if "worker" in query:
             named["worker"] = text(query["worker"][0])
-        good = action.answer is None or action.answer.status < 400
+        good = _status(action) < 400
         lines = written("outcome, _ = await ", call("emulator.scheduled", **named), indent=1)
         return [*lines, f'    assert outcome {"==" if good else "!="} "ok"']
+
+    def _email(self, action: Action) -> list[str]:
+        query = parse_qs(action.query)
+        names = (("sender", "from"), ("to", "to"), ("worker", "worker"))
+        named = {name: text(query[key][0]) for name, key in names if key in query}
+        try:
+            mail = filled(action.body.decode(), self._variables)
+        except UnicodeDecodeError:
+            mail = octets(action.body)
+        lines = written("receipt = await ", call("emulator.email", mail, **named), indent=1)
+        status, body = _status(action), action.answer.body if action.answer is not None else None
+        rejects = status == 400 and (body or b"").startswith(_REJECTED)
+        outcome = f'    assert receipt.outcome {"==" if status < 500 else "!="} "ok"'
+        return [*lines, outcome, f"    assert receipt.rejected is {'not ' * rejects}None"]
 
     def _send(self, queue: str, body: Any, kind: str, delay: int | None, count: int) -> list[str]:
         name = f"queues[{text(queue)}].send"
@@ -218,6 +239,18 @@ class Actions:
         own = item.get("delay_seconds", delay)
         kind = item.get("content_type", "json")
         return self._send(self._queues[id], item["body"], kind, own, 1)
+
+
+def _status(action: Action) -> int:
+    return 200 if action.answer is None else action.answer.status
+
+
+def _is_refused(action: Action) -> bool:
+    """Whether nothing was done; a handler that fails, or rejects a mail, has run."""
+    if action.answer is None or action.answer.status < 400:
+        return False
+    has_run = action.answer.status == 500 or (action.answer.body or b"").startswith(_REJECTED)
+    return not (_triggers(action) and has_run)
 
 
 def _triggers(action: Action) -> bool:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.bindings.decoded import OF_TRANSFER
 from emulator.recording import literals
 from emulator.recording.literals import Code, call, filled, text
 from emulator.recording.tape import ERRORS
@@ -23,7 +24,7 @@ NEVER: Final = "never"
 # Methods that respx has a function for.
 _VERBS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 # What httpx makes of a body itself, and what is no more true of it.
-_OWN: Final = ("content-length", "content-encoding", "transfer-encoding", "date", "connection")
+_OWN: Final = (*OF_TRANSFER, "date")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
+from emulator.bindings.decoded import OF_ENCODING
 from emulator.bindings.network import NoWayOut
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from emulator.secrets import Masker
 
 _MICROSECONDS: Final = 1_000_000
-# Of the body as it was sent; the one that is kept is decoded, and may have been masked.
-_OF_TRANSFER: Final = ("content-encoding", "content-length", "transfer-encoding")
 ERRORS: Final = (
     *(httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadError, httpx.ReadTimeout),
     *(httpx.WriteError, httpx.RemoteProtocolError, httpx.LocalProtocolError),
@@ -183,7 +182,7 @@ class Player:
         if found.missing:
             text = f"the answer to {found.method} {found.url} is {found.missing}"
             raise httpx.ReadError(text, request=request)
-        headers = [pair for pair in found.headers if pair[0].lower() not in _OF_TRANSFER]
+        headers = [pair for pair in found.headers if pair[0].lower() not in OF_ENCODING]
         kind_of_body = dict(found.headers).get("content-type", "")
         content = self._fill.body(found.body, kind_of_body)
         filled = self._fill.headers(headers)

@@ -115,8 +115,15 @@ class Default(WorkerEntrypoint):
         for message in batch.messages:
             await fetch(f"{self.env.OUTSIDE}/mail", method="POST", body=message.body["order"])
 
+    async def email(self, message, env, ctx):
+        print("mail to", message.to)
+        if message.to == "spam@example.com":
+            message.setReject("no spam")
+
     async def scheduled(self, controller, env, ctx):
         print("cron", controller.cron)
+        if controller.cron == "fail":
+            raise ValueError("no")
 
 
 async def chunks():

@@ -120,6 +120,9 @@ def test_secrets_are_taken_from_the_workers_variables(recorded: Recorded) -> Non
     recorded.pytest()
 
 
+MAIL = b"From: a@example.com\r\nTo: b@example.com\r\nMessage-ID: <1@a>\r\n\r\nhello\r\n"
+
+
 def _acts(c: httpx.AsyncClient) -> list[tuple[Awaitable[httpx.Response], str]]:
     """Actions, and what each is in a test."""
     post = c.post
@@ -153,6 +156,9 @@ def _acts(c: httpx.AsyncClient) -> list[tuple[Awaitable[httpx.Response], str]]:
         (post(f"{_DASHBOARD}faults/arm", json={"plan": "request.GET./calls#1:crash_before"}),
          'emulator.faults.add("request.GET./calls#1:crash_before")'),
         (post(f"{_DASHBOARD}faults/clear", json={}), "emulator.faults.clear()"),
+        (post("/cdn-cgi/handler/email?from=a@example.com&to=b@example.com", content=MAIL),
+         'sender="a@example.com", to="b@example.com") assert receipt.outcome == "ok" assert '
+         "receipt.rejected is None"),
     ]  # fmt: skip
 
 
@@ -169,6 +175,25 @@ def test_actions_are_calls_of_the_fixture(recorded: Recorded) -> None:
     code = " ".join(recorded.printed().split()).replace("( ", "(").replace(", )", ")")
     assert [line for line in wanted if line not in code] == []
     assert all(line.startswith("same: ") for line in recorded.replayed())
+    recorded.pytest()
+
+
+def test_a_mail_that_is_rejected_and_handlers_that_fail_or_are_not_there(
+    recorded: Recorded,
+) -> None:
+    async def visit(served: Served) -> None:
+        mail = "/cdn-cgi/handler/email?from=a@example.com&to=spam@example.com"
+        assert (await served.client.post(mail, content=MAIL)).status_code == 400
+        assert (await served.client.post(mail, content=b"no mail")).status_code == 400
+        cron = "/cdn-cgi/handler/scheduled?cron=fail"
+        assert (await served.client.get(cron)).status_code == 500
+        assert (await served.client.get(f"{cron}&worker=nobody")).status_code == 404
+
+    recorded.record(visit)
+    code = recorded.printed()
+    assert "assert receipt.rejected is not None" in code
+    assert 'assert outcome != "ok"' in code
+    assert code.count("is left out: it was refused, with 40") == 2
     recorded.pytest()
 
 
