@@ -38,7 +38,7 @@ _MICROSECONDS: Final = 1_000_000
 _OWN: Final = ("host", "content-length", "connection", "transfer-encoding")
 _OF_HANDSHAKE: Final = ("upgrade", "sec-websocket-key", "sec-websocket-version",
                         "sec-websocket-extensions", "sec-websocket-protocol")  # fmt: skip
-_HELPER: Final = '''async def until(emulator, seconds):
+_UNTIL: Final = '''async def until(emulator, seconds):
     """Let time pass up to so many seconds after the start."""
     passed = START + timedelta(seconds=seconds) - emulator.now
     await emulator.advance(max(passed, timedelta()))'''
@@ -277,7 +277,7 @@ class _Writer:
             yield from literals.written("HEADERS = ", literals.table(pairs))
         yield from ("", "")
         if "timedelta" in self.imports:
-            yield from (*_HELPER.split("\n"), "", "")
+            yield from (*_UNTIL.split("\n"), "", "")
         if any(route.waits for route in found):
             yield from (*_NEVER.split("\n"), "", "")
             # respx counts a call when it is answered.

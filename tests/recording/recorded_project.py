@@ -73,6 +73,8 @@ class Default(WorkerEntrypoint):
             return Response("slow")
         if path == "/time":
             return Response(str(time.time()))
+        if path == "/twice":
+            return Response(request.headers.get("x-twice"))
         if path == "/stream":
             return Response(ReadableStream.from_(chunks()))
         if path == "/boom":

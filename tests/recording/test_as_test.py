@@ -88,10 +88,13 @@ def test_hostile_content_becomes_code_that_runs(recorded: Recorded) -> None:
         json = {"content-type": "application/json"}
         await served.client.post("/body", content=HOSTILE[2][1].encode(), headers=json)
         await served.client.post("/body", content=b"\xff\xfe'\" raw")
+        twice = [("x-twice", "one"), ("x-twice", "two")]
+        assert (await served.client.get("/twice", headers=twice)).text == "one, two"
 
     recorded.record(visit)
     code = recorded.printed()
     assert code.isascii()
+    assert '("x-twice", "two")' in code
     recorded.pytest()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import stat
 from typing import TYPE_CHECKING
@@ -223,6 +224,24 @@ def test_a_recording_goes_on_after_the_server_was_started_again(recorded: Record
     (restart,) = [entry for entry in recording.entries if isinstance(entry, Restart)]
     assert (restart.process, restart.seed, restart.cause) == (2, 99, "start")
     assert [line.partition(":")[0] for line in recorded.replayed()] == ["same"] * 4
+    recorded.printed()
+
+
+def test_a_clock_that_a_kill_put_back_is_noted(recorded: Recorded) -> None:
+    """Time that passed with nothing to store is not in the state yet."""
+    recorded.record(lambda served: served.client.get("/"))
+    state = recorded.state.read_bytes()
+    log = recorded.state.with_name("state.db-wal")
+    recorded.record(lambda served: served.advance("3 days"))
+    recorded.state.write_bytes(state)
+    log.unlink(missing_ok=True)
+    head, *rest = recorded.lines
+    kept = [line for line in rest if line["kind"] != "restart"]
+    recorded.file.write_text("".join(f"{json.dumps(line)}\n" for line in (head, *kept)), "utf-8")
+    recorded.record(lambda served: served.client.get("/calls"))
+    told = recorded.told()
+    assert told[:2] == ["same: entry 1 GET / 200", "same: entry 3 GET /calls 200"]
+    assert "the server was started again at an earlier time than it had" in told[2]
     recorded.printed()
 
 
