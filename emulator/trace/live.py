@@ -31,12 +31,12 @@ class LiveTrace(Trace):
         # How many events there have been.
         self.total = 0
 
-    def record(self, at: int, kind: str, subject: str, /, **data: Any) -> None:
-        """Add an event; `data` must not change afterwards."""
+    def add(self, at: int, kind: str, subject: str, data: dict[str, Any]) -> None:
+        """Add an event with data that is its own."""
         for name, value in data.items():
             if type(value) is Payload and len(value.data) > _LARGEST:
                 data[name] = _LEFT_OUT
-        super().record(at, kind, subject, **data)
+        super().add(at, kind, subject, data)
         self.total += 1
 
     def record_each(
