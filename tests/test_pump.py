@@ -30,6 +30,7 @@ from emulator.pump import Goal
 from emulator.scope import Scope
 
 if TYPE_CHECKING:
+    import logging
     from collections.abc import Callable, Iterator
 
 
@@ -884,20 +885,26 @@ def test_under_asyncio_run() -> None:
     simulate(exercise)
 
 
+def is_complaint(record: logging.LogRecord) -> bool:
+    """Whether asyncio says more than that a callback took long: the machine may be busy."""
+    return not record.getMessage().startswith("Executing ")
+
+
 def test_under_asyncios_debug_mode(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
         with Simulation() as simulation:
             await exercise(simulation)
 
     asyncio.run(main(), debug=True)
-    assert not caplog.records
+    assert not list(filter(is_complaint, caplog.records))
 
 
 def test_under_the_debug_mode_of_the_environment() -> None:
     source = (
-        "import asyncio\n"
+        "import logging\n"
         "from simulation import simulate\n"
-        "from test_pump import exercise\n"
+        "from test_pump import exercise, is_complaint\n"
+        "logging.getLogger('asyncio').addFilter(is_complaint)\n"
         "simulate(exercise)\n"
         "print('done')\n"
     )
