@@ -242,10 +242,11 @@ def _try_all(
 ) -> Outcome | None:
     """Run plan after plan; return the first outcome, None if the test is skipped without faults."""
     from emulator.sweeping.collection import Collections
+    from emulator.sweeping.kept_mocks import kept_mocks
     from emulator.sweeping.outcome import Outcome
 
     clean: Outcome | None = None
-    with Collections() as collections:
+    with Collections() as collections, kept_mocks():
         while (plan := search.next()) is not None:
             try:
                 outcome = repeater.run(plan)

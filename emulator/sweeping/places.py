@@ -44,8 +44,8 @@ class LocatedTrace(Trace):
         self._events = trace._events
         self.places: list[Location | None] = [None] * len(trace)
 
-    def record(self, at: int, kind: str, subject: str, /, **data: Any) -> None:
-        super().record(at, kind, subject, **data)
+    def add(self, at: int, kind: str, subject: str, data: dict[str, Any]) -> None:
+        super().add(at, kind, subject, data)
         self.places.append(_here())
 
     def record_each(

@@ -15,6 +15,7 @@ from emulator.foreign import is_foreign
 from emulator.lenient_respx import lenient
 from emulator.sweeping.collection import Collections
 from emulator.sweeping.elsewhere import Elsewhere
+from emulator.sweeping.kept_mocks import kept_mocks
 from emulator.sweeping.observe import observe, release
 from emulator.sweeping.places import locate
 from emulator.sweeping.process import is_loading
@@ -82,7 +83,7 @@ async def sweep(
         scenario, config, seed, emulator_arguments, wanted=determinism == "process"
     )
     try:
-        with Collections() as collections:
+        with Collections() as collections, kept_mocks():
             while (plan := search.next()) is not None:
                 deployment = deployments.get(config, **read)
                 emulator = Emulator(deployment, seed=seed, faults=plan, **emulator_arguments)

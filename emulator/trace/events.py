@@ -89,7 +89,7 @@ class Trace(Sequence[Event]):
         self.add(at, kind, subject, data)
 
     def add(self, at: int, kind: str, subject: str, data: dict[str, Any]) -> None:
-        """`record`, with data that is this event's own."""
+        """`record`, with data that is this event's own; what follows a trace overrides this one."""
         for key, value in data.items():
             if type(value) not in KEPT:
                 data[key] = kept(value)
