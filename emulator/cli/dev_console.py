@@ -67,8 +67,8 @@ class Console:
                 new = [told, *feed.since(told.number)]
                 last = new[-1].number
                 self.show(new)
-            # What comes in the next moment is shown together with what follows it.
-            await asyncio.sleep(_MOMENT)
+                # What comes in the next moment is shown together with what follows it.
+                await asyncio.sleep(_MOMENT)
 
     def show(self, events: Iterable[Told]) -> None:
         """Write the lines of some events."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from emulator.cli.dev_console import Console
 from emulator.server.desk import Desk
 from emulator.server.feed import Feed
 from emulator.server.options import Options
+from emulator.trace.live import LiveTrace
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -179,3 +181,22 @@ import pytest
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=shop.path
     )
     assert done.stdout == "[]\n"
+
+
+def test_the_terminal_is_done_with_thousands_of_events_at_once(shop: Cli) -> None:
+    """A server that ends waits for its terminal: it rests once for what it shows together."""
+    shown: list[str] = []
+
+    async def follow(feed: Feed) -> None:
+        feed.close()
+        async with asyncio.timeout(5):
+            await Console(shown.extend, as_json=True).follow(feed)
+
+    feed = Feed(5000)
+    trace = LiveTrace(0, limit=5000)
+    feed.attach(trace)
+    for number in range(3000):
+        trace.record(number, "log", "request GET /", level="log", text=str(number))
+    feed.publish()
+    asyncio.run(follow(feed))
+    assert len(shown) == 3000
