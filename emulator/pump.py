@@ -40,7 +40,14 @@ from time import sleep
 from typing import TYPE_CHECKING
 
 from emulator.clock import MICROSECONDS
-from emulator.errors import EmulatorClosed, EmulatorError, InsideSimulation, NotSettled, Stuck
+from emulator.errors import (
+    EmulatorClosed,
+    EmulatorError,
+    InsideSimulation,
+    NotSettled,
+    StateError,
+    Stuck,
+)
 from emulator.location import caller
 from emulator.loop import SimLoop
 from emulator.outer import has_ready, is_dead, running_loop
@@ -121,6 +128,8 @@ class Pump:
         # While the last turn of a driven pump failed, what waits for one that does not.
         self._failed = False
         self._leaving: list[asyncio.Future[None]] = []
+        # The same inside the simulation.
+        self._unwritten: list[asyncio.Future[None]] = []
         # Not the one of whoever calls or wakes it.
         self._context = Context()
         loop.wake = self._wake
@@ -159,6 +168,24 @@ class Pump:
             leaving = asyncio.get_running_loop().create_future()
             self._leaving.append(leaving)
             await leaving
+
+    async def until_written(self, write: Callable[[], None]) -> None:
+        """Write what happened so far; wait, inside the simulation, until that works on a server.
+
+        The Worker whose request is to leave hears nothing of a full disk: no such thing is there in
+        production. Elsewhere it hears what `write` raises.
+        """
+        while True:
+            try:
+                write()
+            except StateError:
+                if self._driver is None:
+                    raise
+                written = self.loop.create_future()
+                self._unwritten.append(written)
+                await written
+            else:
+                return
 
     async def reach(self, goal: Goal) -> None:
         """Pump until the goal is reached, or raise what prevents it."""
@@ -258,7 +285,7 @@ class Pump:
             return
         try:
             again = self.loop.enter(self._run, outer)
-            if self._failed:
+            if self._failed or self._unwritten:
                 self._succeeded()
             # Not before the simulation was left, which makes durable what happened.
             for goal in self._reached:
@@ -505,8 +532,9 @@ class Pump:
 
     def _succeeded(self) -> None:
         self._failed = False
-        leaving, self._leaving = self._leaving, []
-        for future in leaving:
+        waiting = [*self._leaving, *self._unwritten]
+        self._leaving, self._unwritten = [], []
+        for future in waiting:
             if not future.done():
                 future.set_result(None)
 
@@ -523,6 +551,7 @@ class Pump:
             if not future.done() and not future.get_loop().is_closed():
                 future.set_exception(EmulatorClosed("the emulator was closed"))
         self._leaving.clear()
+        self._unwritten.clear()
 
 
 def _is_lost(goal: Goal) -> bool:
