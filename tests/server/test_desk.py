@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from served_project import CONFIG, WORKER, Connection, until
 
+from emulator.clock import MICROSECONDS, RealClock
 from emulator.errors import DamagedState, StateError
 from emulator.store.sqlite import SqliteStore
 
@@ -514,6 +515,23 @@ async def test_no_part_of_an_answer_leaves_before_what_it_rests_on_is_written(
         await asyncio.wait_for(connection.task, 10)
         assert connection.received.empty()
         full.clear()
+
+
+async def test_a_machine_whose_clock_is_put_back_is_told_of_and_time_goes_on(
+    project: Project,
+) -> None:
+    async with project.served(clock="real", state=project.state) as served:
+        clock = served.desk.platform.kernel.clock
+        assert isinstance(clock, RealClock)
+        machine, before = clock._machine, clock.now
+        clock._machine = lambda: machine() - 3600 * MICROSECONDS
+        assert (await served.client.post("/", content=b"a")).status_code == 202
+        (told, bad), after = served.news[-1], clock.now
+        assert not bad
+        assert told.startswith("the machine's clock was put back by ")
+        assert before <= after < before + 60 * MICROSECONDS
+        await served.advance("1 second")
+        assert served.logs == ["version 1 ['a']"]
 
 
 async def test_what_is_past_is_forgotten_in_a_server_that_runs_for_long(
