@@ -71,14 +71,16 @@ Default.fetch = _answer
 
 def figures() -> Iterator[Figure]:
     """Yield all of them."""
-    starts: list[float] = []
+    starts: list[tuple[float, float]] = []
     reloads: list[float] = []
     for _ in range(_STARTS):
         with tempfile.TemporaryDirectory() as folder:
             start, new = _start_and_reload(Path(folder, "signup"))
             starts.append(start)
             reloads += new
-    yield Figure("dev: start to the first answer", statistics.median(starts) * 1e3, "ms")
+    by_clock, by_processor = (statistics.median(times) * 1e3 for times in zip(*starts, strict=True))
+    yield Figure("dev: start to the first answer", by_clock, "ms")
+    yield Figure("dev: start to the first answer, of processor time", by_processor, "ms")
     yield Figure("dev: a save to the first answer", statistics.median(reloads) * 1e3, "ms")
     with tempfile.TemporaryDirectory() as folder:
         write_project(Path(folder), _SENDER, _QUEUE)
@@ -87,14 +89,14 @@ def figures() -> Iterator[Figure]:
                 yield from _sends(server, how, count)
 
 
-def _start_and_reload(project: Path) -> tuple[float, list[float]]:
-    """Seconds that a start takes, and what each save takes after it."""
+def _start_and_reload(project: Path) -> tuple[tuple[float, float], list[float]]:
+    """Seconds that a start takes, by clock and processor, and what each save takes after it."""
     shutil.copytree(_SIGNUP, project, ignore=shutil.ignore_patterns(".workers-emulator"))
     reloads = []
     begun = time.perf_counter()
     with ours(project) as server:
         _get(server, "/")
-        start = time.perf_counter() - begun
+        start = time.perf_counter() - begun, cpu(server.process)
         entry = project / "src" / "entry.py"
         code = entry.read_text()
         time.sleep(0.3)  # the files are watched a moment after the first answer

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.benchmarks.clients import Load
     from tests.benchmarks.served import Server
 
-_ROUNDS: Final = 7
+_ROUNDS: Final = 5
 _SECONDS: Final = 1.0
 _CONNECTIONS: Final = (1, 10)
 _PYTHON: Final = """
