@@ -112,7 +112,8 @@ def _line(told: Told, text: str) -> str:
     """A line for an event; a text of several lines goes on below it."""
     event = told.event
     subject = printable(told.trace.masker(event.subject))
-    clock = f"{event.time:%H:%M:%S}.{event.at // 1000 % 1000:03}"
+    minutes, milliseconds = divmod(event.at // 1000, 60_000)
+    clock = f"{minutes // 60 % 24:02}:{minutes % 60:02}:{milliseconds / 1000:06.3f}"
     colour = _COLOURS.get(tone(event.kind, event.data))
     shown = "\n    ".join(printable(line.expandtabs(4)) for line in text.splitlines()) or ""
     return f"{clock}  {subject}  {click.style(shown, fg=colour) if colour else shown}"

@@ -549,6 +549,7 @@ async def test_what_is_past_is_forgotten_in_a_server_that_runs_for_long(
         assert len(kernel._numbers) < 40
         assert len(served.desk.emulator.queues["jobs"].deliveries) < 30
         assert served.desk.emulator.faults.sites == []
+        assert len(served.desk.emulator.faults.counts) < 40
 
 
 async def test_a_client_that_reads_a_stream_sees_it_break_off_when_settings_change(
