@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 
-.PHONY: demo test check format lint types bench soak clean
+.PHONY: demo test check format lint types bench bench-server bench-http load soak clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,19 @@ check: format lint types test
 # Prints figures; nothing fails by the clock.
 bench: $(READY)
 	$(BIN)/python -m tests.benchmarks
+
+# The development server: its start, reloads and durable sends.
+bench-server: $(READY)
+	$(BIN)/python -m tests.benchmarks.dev_server
+
+# Its HTTP beside the JavaScript runtime's, which is in NODE, a folder in which `npm install wrangler`
+# was run; without it, or without node, only its own.
+bench-http: $(READY)
+	$(BIN)/python -m tests.benchmarks.http_speed $(NODE)
+
+# A minute of 500 requests a second: errors, latencies, memory.
+load: $(READY)
+	$(BIN)/python -m tests.benchmarks.load
 
 # The property tests with many more examples, the planted bugs' twins under all pairs of faults, and
 # a server that is killed a hundred times.

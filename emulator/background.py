@@ -138,6 +138,11 @@ class Background:
         if self._limit is not None:
             self._limit.cancel()
 
+    def release(self) -> None:
+        """Let go of the invocation, which is over, unless there is work that will tell it more."""
+        if not self._given:
+            del self._invocation
+
     def lose(self) -> None:
         """The power is cut: what is pending will never end."""
         self.stop()

@@ -373,6 +373,7 @@ class Invocation(Scope):
             for timer in self.kernel.loop.timers_of(self):
                 timer.cancel()
         self._leave()
+        self.on_killed = _nothing
 
     def cut_links(self) -> None:
         """Let go of the emulator, which is closed; what user code made stays."""
@@ -407,8 +408,11 @@ class Invocation(Scope):
         for level, text in self._partial.items():
             self.log(level, text)
         self._partial.clear()
+        # What leads back to it would keep it until the garbage collector comes.
+        self.on_end = _nothing
         if not self.dead:
             self._loose_ends.close()
+            self.background.release()
         self.isolate.invocations.pop(self, None)
         event_record, self._event_record = self._event_record, None
         tailed = self.isolate.worker.tailed

@@ -135,8 +135,9 @@ class Kernel:
         self.surroundings.seed(self.seed + (process << 64))
 
     def forget(self, keep: int) -> None:
-        """Keep so many findings, and numbers of subjects; a subject may then begin at 1 again."""
+        """Keep so many findings, sites and numbers of subjects; these may then begin at 1 again."""
         self.findings.forget(keep)
+        self.faults.forget(keep)
         for subject in list(self._numbers)[: max(len(self._numbers) - keep, 0)]:
             del self._numbers[subject]
 

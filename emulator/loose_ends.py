@@ -44,7 +44,8 @@ class LooseEnds:
         self._invocation = invocation
         self._calls: list[BindingCall] = []
         # Weak, because a promise that is done and forgotten is nobody's concern; in order.
-        self._promises: WeakKeyDictionary[PyodideFuture, None] = WeakKeyDictionary()
+        # Made when there is one: most invocations have none.
+        self._promises: WeakKeyDictionary[PyodideFuture, None] | None = None
         self._ignored: list[_Ignored] = []
         self._told: list[Location | None] = []
 
@@ -54,6 +55,8 @@ class LooseEnds:
 
     def track_promise(self, promise: PyodideFuture) -> None:
         """Note a promise whose work begins."""
+        if self._promises is None:
+            self._promises = WeakKeyDictionary()
         self._promises[promise] = None
 
     def ignore(self, work: Any) -> None:
@@ -70,7 +73,7 @@ class LooseEnds:
             # One that a task was made of is that task's affair.
             if not (call.awaited or _is_in(call, running) or _is_in(call, told)):
                 self._report_call(call)
-        for promise in list(self._promises):
+        for promise in list(self._promises or ()):
             if not (promise.awaited or promise.done() or _is_in(promise, self._calls)):
                 name = f"the promise of {promise.method}()" if promise.method else "the promise"
                 self._report_floating(name, promise.created)
@@ -82,16 +85,20 @@ class LooseEnds:
                 self._report_floating(f"the task {name}", where)
 
     def close(self) -> None:
-        """Close what never started: that was told, and Python need not warn of it."""
+        """Close what never started: that was told, and Python need not warn of it.
+
+        It lets go of the invocation, which is over: the two would wait for the garbage collector.
+        """
         for work, _ in self._ignored:
             if inspect.iscoroutine(work) and _never_started(work):
                 work.close()
         self._ignored.clear()
+        del self._invocation
 
     def forget(self) -> None:
         """Let go of the calls, and of what they refer to."""
         self._calls.clear()
-        self._promises.clear()
+        self._promises = None
 
     def _report_ignored(self, ignored: _Ignored, running: Sequence[Any]) -> bool:
         work, where = ignored

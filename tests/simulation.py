@@ -136,5 +136,7 @@ def python(source: str, **environment: str) -> str:
             check=False,
         )
     assert done.returncode == 0, done.stderr
-    assert not done.stderr, done.stderr
+    # In asyncio's debug mode a busy machine is told of, which is no error.
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("Executing <")]
+    assert not errors, done.stderr
     return done.stdout

@@ -283,7 +283,7 @@ def test_every_member_of_faults_is_documented() -> None:
     from emulator.faults import Faults
 
     # For the emulator's parts.
-    internal = {"meet", "pass_by", "take_effect", "schedule", "reset"}
+    internal = {"meet", "pass_by", "take_effect", "schedule", "forget", "reset"}
     public = {name for name in dir(Faults) if not name.startswith("_")} - internal
     assert missing(sorted(public), ROOT / "docs/faults.md") == []
 

@@ -191,6 +191,10 @@ class Outbound:
         early = site.before()
         if early is not None:
             return early
+        # What the outside is told must be durable here.
+        await self._kernel.pump.until_written(self._kernel.commit)
+        if invocation.gone and not invocation.is_test:
+            raise PowerCutHere
         try:
             response = await exchange(request)
         except Exception as error:

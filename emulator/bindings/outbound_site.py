@@ -45,7 +45,8 @@ class OutboundSite:
     def before(self) -> httpx.Response | None:
         """What strikes before the request leaves; its answer, if it is not to leave at all.
 
-        Raises httpx's errors, and `PowerCutHere`.
+        Raises httpx's errors, and `PowerCutHere`. A request that is to leave must wait until what
+        it rests on is durable: `Pump.until_written`, or `Kernel.commit`.
         """
         if self._action == "crash_before":
             self._cut_power()
@@ -63,8 +64,6 @@ class OutboundSite:
         kernel.record("request_out", invocation.subject, **facts, **content)
         self._sent = SentRequest(self._site, invocation.sender, invocation.subject, self._request)
         kernel.outbound.sent.append(self._sent)
-        # What the outside is told must be durable here.
-        kernel.commit()
         return None
 
     def answered(self, response: httpx.Response) -> httpx.Response:

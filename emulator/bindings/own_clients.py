@@ -212,6 +212,7 @@ def _send_now(
         early = site.before()
         if early is not None:
             return early
+        sender.kernel.commit()
         response = _exchange_now(sender, usual, request, site)
         if site.answer_never_comes:
             site.heard(response)

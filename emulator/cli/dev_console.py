@@ -7,6 +7,7 @@ and so are the server's own words, as `{"server": ...}`.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -34,12 +35,14 @@ _OUTCOMES: Final = frozenset({"ack", "retry", "dead_letter", "dropped", "expired
 _COLOURS: Final = {"fault": "magenta", "lost": "red", "bad": "red", "done": "green"}
 _IDS_SHOWN: Final = 3
 _MOST_OPEN: Final = 1000
+_MOMENT: Final = 0.01
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 class Console:
     """Writes lines with `write`; secrets are masked before they come here."""
 
-    def __init__(self, write: Callable[[str], None], *, as_json: bool = False) -> None:
+    def __init__(self, write: Callable[[list[str]], None], *, as_json: bool = False) -> None:
         self._write = write
         self.as_json = as_json
         # Told of each queue that something was sent to.
@@ -50,10 +53,10 @@ class Console:
     def say(self, text: str, *, colour: str | None = None, **facts: Any) -> None:
         """Write what the server itself has to say; `facts` are for programs."""
         if self.as_json:
-            self._write(json.dumps({"server": text, **facts}))
-        else:
-            for line in text.splitlines():
-                self._write(click.style(printable(line), fg=colour) if colour else printable(line))
+            self._write([json.dumps({"server": text, **facts})])
+            return
+        lines = [printable(line) for line in text.splitlines()]
+        self._write([click.style(line, fg=colour) for line in lines] if colour else lines)
 
     async def follow(self, feed: Feed) -> None:
         """Show events from the first on, as they come, until the feed is closed."""
@@ -64,16 +67,19 @@ class Console:
                 new = [told, *feed.since(told.number)]
                 last = new[-1].number
                 self.show(new)
+                # What comes in the next moment is shown together with what follows it.
+                await asyncio.sleep(_MOMENT)
 
     def show(self, events: Iterable[Told]) -> None:
         """Write the lines of some events."""
         if self.as_json:
-            for told in events:
-                self._write(json.dumps(told.described(), separators=(",", ":")))
-            return
-        for (kind, _), group in groupby(events, lambda told: (told.event.kind, told.event.subject)):
-            for line in self._lines(kind, list(group)):
-                self._write(line)
+            lines = [_ENCODER.encode(told.described()) for told in events]
+        else:
+            lines = []
+            for (kind, _), group in groupby(events, _same):
+                lines += self._lines(kind, list(group))
+        if lines:
+            self._write(lines)  # at once: each call is one of the system
 
     def _lines(self, kind: str, group: list[Told]) -> Iterator[str]:
         if kind in _OUTCOMES:
@@ -97,11 +103,17 @@ class Console:
             self._begun.pop(next(iter(self._begun)))
 
 
+def _same(told: Told) -> tuple[str, str]:
+    """What events have in common that are told together."""
+    return told.event.kind, told.event.subject
+
+
 def _line(told: Told, text: str) -> str:
     """A line for an event; a text of several lines goes on below it."""
     event = told.event
     subject = printable(told.trace.masker(event.subject))
-    clock = f"{event.time:%H:%M:%S}.{event.at // 1000 % 1000:03}"
+    minutes, milliseconds = divmod(event.at // 1000, 60_000)
+    clock = f"{minutes // 60 % 24:02}:{minutes % 60:02}:{milliseconds / 1000:06.3f}"
     colour = _COLOURS.get(tone(event.kind, event.data))
     shown = "\n    ".join(printable(line.expandtabs(4)) for line in text.splitlines()) or ""
     return f"{clock}  {subject}  {click.style(shown, fg=colour) if colour else shown}"

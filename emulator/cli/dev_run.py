@@ -10,6 +10,7 @@ import click
 
 from emulator.cli.arguments import masker_of
 from emulator.cli.dev_console import Console
+from emulator.cli.dev_process import settle_in
 from emulator.cli.dev_table import facts, remains, table, warnings
 from emulator.cli.refusal import Refusal
 from emulator.cli.streams import Gate
@@ -70,7 +71,9 @@ def run(
         folder.acquire()
         with Gate(aside=as_json) as gate:
             gate.masker = masker_of(configs, environment)
-            console = Console(lambda line: click.echo(line, file=gate.output), as_json=as_json)
+            console = Console(
+                lambda lines: click.echo("\n".join(lines), file=gate.output), as_json=as_json
+            )
             session = _Session(options, folder, listening, console, reload=not no_reload)
             if record is not None:
                 session.record(record)
@@ -130,6 +133,7 @@ class _Session:
         not go on here.
         """
         desk, console = self._desk, self._console
+        settle_in()
         desk.start()
         self._folder.tell(self._url)
         self._introduce()

@@ -178,6 +178,18 @@ class Faults:
 
     # What the emulator's parts call.
 
+    def forget(self, keep: int) -> None:
+        """Keep so many firings, and of the sites those met most often and those with a fault.
+
+        A site that is met again counts from 1: a server meets one for each path it is asked for.
+        """
+        del self._fired[: max(len(self._fired) - keep, 0)]
+        seldom = sorted(self._counts, key=self._counts.__getitem__)
+        for site in seldom[: max(len(seldom) - keep, 0)]:
+            if not (self._planned and tuple(self._find(site))):
+                del self._counts[site]
+                self._striking.pop(site, None)
+
     def meet(
         self,
         site: str,

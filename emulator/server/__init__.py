@@ -14,6 +14,7 @@
     status.py        `/cdn-cgi/emulator/status`, `clock` and `events`
     guard.py         who may use them
     application.py   all of this as one ASGI application
+    connections.py   HTTP connections, as uvicorn serves them
     serving.py       the process: socket, signals, the end
     state_folder.py  where what is durable lies
     reloading.py     files that change

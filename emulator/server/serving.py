@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
+from emulator.server.connections import Connection
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
@@ -73,6 +75,8 @@ class Server(uvicorn.Server):
     ) -> None:
         config = uvicorn.Config(
             application,
+            http=Connection,
+            loop="asyncio",
             lifespan="off",
             ws="websockets-sansio",
             ws_max_size=_MOST_SOCKET_BYTES,

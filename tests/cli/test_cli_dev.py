@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +16,7 @@ from emulator.cli.dev_console import Console
 from emulator.server.desk import Desk
 from emulator.server.feed import Feed
 from emulator.server.options import Options
+from emulator.trace.live import LiveTrace
 
 if TYPE_CHECKING:
     from conftest import Cli
@@ -61,7 +65,7 @@ def shop(cli: Cli) -> Cli:
 def shown(cli: Cli, *, as_json: bool = False) -> list[str]:
     """What the terminal shows of two requests and what follows."""
     lines: list[str] = []
-    console = Console(lines.append, as_json=as_json)
+    console = Console(lines.extend, as_json=as_json)
     with Emulator(cli.path / "wrangler.jsonc", history=100) as emulator:
         feed = Feed(100)
         feed.attach(emulator.trace)  # type: ignore[arg-type]
@@ -102,13 +106,13 @@ def test_json_is_an_event_a_line(shop: Cli) -> None:
 
 def test_the_server_speaks_json_too() -> None:
     lines: list[str] = []
-    Console(lines.append, as_json=True).say("ready", colour="green", url="http://x")
+    Console(lines.extend, as_json=True).say("ready", colour="green", url="http://x")
     assert json.loads(lines[0]) == {"server": "ready", "url": "http://x"}
 
 
 def test_what_a_terminal_would_obey_is_escaped() -> None:
     lines: list[str] = []
-    Console(lines.append).say("a\x1b[2Jb\nc")
+    Console(lines.extend).say("a\x1b[2Jb\nc")
     assert lines == ["a\\x1b[2Jb", "c"]
 
 
@@ -161,3 +165,38 @@ def test_no_config_is_told_with_the_names_it_may_have(
     monkeypatch.chdir(cli.path)
     result = cli("dev", code=2)
     assert "there is no wrangler.jsonc" in result.output
+
+
+def test_a_server_does_not_import_pytest(shop: Cli) -> None:
+    """It takes long, time-machine would import it, and the server is to be there at once."""
+    code = """
+import sys
+from emulator.cli.dev_process import settle_in
+settle_in()
+assert "time_machine" in sys.modules
+print([name for name in sys.modules if name.partition(".")[0] in ("pytest", "_pytest")])
+import pytest
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=shop.path
+    )
+    assert done.stdout == "[]\n"
+
+
+def test_the_terminal_is_done_with_thousands_of_events_at_once(shop: Cli) -> None:
+    """A server that ends waits for its terminal: it rests once for what it shows together."""
+    shown: list[str] = []
+
+    async def follow(feed: Feed) -> None:
+        feed.close()
+        async with asyncio.timeout(5):
+            await Console(shown.extend, as_json=True).follow(feed)
+
+    feed = Feed(5000)
+    trace = LiveTrace(0, limit=5000)
+    feed.attach(trace)
+    for number in range(3000):
+        trace.record(number, "log", "request GET /", level="log", text=str(number))
+    feed.publish()
+    asyncio.run(follow(feed))
+    assert len(shown) == 3000

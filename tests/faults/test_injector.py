@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from emulator.durations import HOUR, SECOND
 from emulator.errors import PlanError
 from emulator.faults import Fault, Faults, parse_plan
+from emulator.faults.sites import site_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -389,3 +390,22 @@ def test_replaying_what_fired_fires_the_same(plan: list[str], met: list[str]):
     assert again.fired == first.fired
     assert again.unfired() == []
     assert parse_plan("; ".join(texts(first.fired))) == tuple(first.fired)
+
+
+def test_a_server_forgets_sites_that_it_seldom_met() -> None:
+    """It meets one for each path it is asked for, for days."""
+    faults = Faults(ticking(), ["request.GET./7#*:lose_reply"], remember=False)
+    for number in range(50):
+        faults.meet(site_name("request", "GET", f"/{number}"), in_request=True)
+        faults.meet("batch.q")
+    faults.meet(site_name("request", "GET", "/7"), in_request=True)
+    faults.forget(5)
+    assert len(faults.counts) <= 6
+    assert faults.counts["batch.q"] == 50
+    assert faults.counts["request.GET./7"] == 2, "a planned fault counts on"
+    assert [str(fault) for fault in faults.fired] == [
+        "request.GET./7#1:lose_reply",
+        "request.GET./7#2:lose_reply",
+    ]
+    faults.forget(1)
+    assert [str(fault) for fault in faults.fired] == ["request.GET./7#2:lose_reply"]

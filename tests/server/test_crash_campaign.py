@@ -27,6 +27,11 @@ def test_nothing_that_was_accepted_is_lost(tmp_path: Path) -> None:
     finally:
         ledger.close()
     told = {what: len(names) for what, names in campaign.accepted.items()}
-    print(f"{campaign.kills} kills; accepted {told}, {len(campaign.counts)} counts")
+    again = {kind: campaign.again(kind) for kind in ("delivered", "relayed", "steps")}
+    print(
+        f"seed {SEED}: {ROUNDS} rounds, {campaign.kills} kills; accepted {told}, "
+        f"{len(campaign.messages)} messages, {len(campaign.counts)} counts; "
+        f"{campaign.saved} steps saved; done again, as production may: {again}"
+    )
     assert campaign.accepted["send"], "the campaign sent nothing, so it proved nothing"
     assert campaign.accepted["flow"]

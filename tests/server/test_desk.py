@@ -9,15 +9,19 @@ import asyncio
 import gc
 import os
 import threading
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from served_project import CONFIG, WORKER, Connection, until
 
+from emulator.clock import MICROSECONDS, RealClock
 from emulator.errors import DamagedState, StateError
 from emulator.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from served_project import Project, Served
 
 pytestmark = pytest.mark.asyncio
@@ -381,17 +385,17 @@ async def test_a_full_disk_is_told_and_what_was_not_written_is_not_answered(
         assert len(served.desk.emulator.queues["jobs"].backlog) == 2
 
 
-async def test_no_request_leaves_before_what_it_rests_on_is_written(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@asynccontextmanager
+async def outside(project: Project) -> AsyncIterator[list[str]]:
+    """A server outside; the project's Worker asks it a second after each request to itself."""
     asked: list[str] = []
 
-    async def outside(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.append((await reader.readline()).decode().strip())
         writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
         writer.close()
 
-    server = await asyncio.start_server(outside, "127.0.0.1", 0)
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     project.write(
         "src/entry.py",
@@ -410,6 +414,14 @@ async def test_no_request_leaves_before_what_it_rests_on_is_written(
                 await fetch("http://127.0.0.1:{port}/after")
         """,
     )
+    async with server:
+        yield asked
+
+
+async def test_a_request_waits_until_what_it_rests_on_is_written(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Worker hears nothing of a full disk, which no Worker has in production."""
     full: list[bool] = []
     commit = SqliteStore.commit
 
@@ -419,15 +431,47 @@ async def test_no_request_leaves_before_what_it_rests_on_is_written(
         commit(store)
 
     monkeypatch.setattr(SqliteStore, "commit", fail)
-    async with server, project.served(state=project.state, outbound="allow") as served:
+    async with (
+        outside(project) as asked,
+        project.served(state=project.state, outbound="allow") as served,
+    ):
         await served.client.get("/")
         full.append(True)
         answer = await served.client.post("/cdn-cgi/emulator/clock", json={"advance": 1})
         assert answer.status_code == 503
-        assert "the disk is full" in served.logs[0]
-        full.clear()
-        await until(lambda: served.news[-1] == ("the state is written again", False))
+        assert "the disk is full" in answer.text
         assert asked == []
+        full.clear()
+        await until(lambda: asked)
+        assert asked == ["GET /after HTTP/1.1"]
+        assert served.news[-1] == ("the state is written again", False)
+        assert served.logs == [], "the Worker was told of the disk"
+
+
+async def test_a_request_goes_on_where_there_is_room_again_at_once(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else has noticed that something could not be written: it must not wait for them."""
+    failures: list[bool] = []
+    commit = SqliteStore.commit
+
+    def fail(store: SqliteStore) -> None:
+        if failures:
+            failures.pop()
+            raise StateError("the disk is full")
+        commit(store)
+
+    monkeypatch.setattr(SqliteStore, "commit", fail)
+    async with (
+        outside(project) as asked,
+        project.served(state=project.state, outbound="allow") as served,
+    ):
+        await served.client.get("/")
+        failures.append(True)
+        await served.advance("1 second")
+        await until(lambda: asked)
+        assert (asked, failures) == (["GET /after HTTP/1.1"], [])
+        assert served.logs == []
 
 
 async def test_no_part_of_an_answer_leaves_before_what_it_rests_on_is_written(
@@ -473,6 +517,23 @@ async def test_no_part_of_an_answer_leaves_before_what_it_rests_on_is_written(
         full.clear()
 
 
+async def test_a_machine_whose_clock_is_put_back_is_told_of_and_time_goes_on(
+    project: Project,
+) -> None:
+    async with project.served(clock="real", state=project.state) as served:
+        clock = served.desk.platform.kernel.clock
+        assert isinstance(clock, RealClock)
+        machine, before = clock._machine, clock.now
+        clock._machine = lambda: machine() - 3600 * MICROSECONDS
+        assert (await served.client.post("/", content=b"a")).status_code == 202
+        (told, bad), after = served.news[-1], clock.now
+        assert not bad
+        assert told.startswith("the machine's clock was put back by ")
+        assert before <= after < before + 60 * MICROSECONDS
+        await served.advance("1 second")
+        assert served.logs == ["version 1 ['a']"]
+
+
 async def test_what_is_past_is_forgotten_in_a_server_that_runs_for_long(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -488,6 +549,7 @@ async def test_what_is_past_is_forgotten_in_a_server_that_runs_for_long(
         assert len(kernel._numbers) < 40
         assert len(served.desk.emulator.queues["jobs"].deliveries) < 30
         assert served.desk.emulator.faults.sites == []
+        assert len(served.desk.emulator.faults.counts) < 40
 
 
 async def test_a_client_that_reads_a_stream_sees_it_break_off_when_settings_change(
