@@ -12,6 +12,7 @@ from emulator.values import UNDEFINED, BigInt, HostObject, JsException, encode_b
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from emulator.location import Location
     from emulator.scope import Scope
 
 GENERATIONS = {
@@ -137,6 +138,7 @@ class FakeHost:
 
     def __init__(self, flags: frozenset[str]) -> None:
         self.flags = flags
+        self.found: list[tuple[str, str]] = []
         self.env: dict[str, Any] = {
             "QUEUE": WorkerQueue(),
             "KV": KvNamespace(),
@@ -154,6 +156,9 @@ class FakeHost:
 
     def track(self, call: Any) -> None:
         self.calls.append(call)
+
+    def find(self, code: str, message: str, location: Location | None) -> None:
+        self.found.append((code, message))
 
     def missing_binding(self, name: str) -> str:
         return ""
