@@ -151,7 +151,7 @@ class FakeHost:
         self.lines: list[tuple[str, str]] = []
         self.calls: list[Any] = []
 
-    def log(self, level: str, text: str) -> None:
+    def log(self, level: str, text: str, arguments: Any = None) -> None:
         self.lines.append((level, text))
 
     def track(self, call: Any) -> None:
