@@ -4,6 +4,9 @@ Inside the simulation `sys.stdout` and `sys.stderr` are streams that keep what a
 by line, and pass it on to the real ones. Records of `logging` are kept with their level, whatever
 handlers there are; what a handler then writes to such a stream is not kept a second time.
 
+A record's exception is told with it, in the user's own lines. A record that cannot be put into
+words is told as `logging` tells of it, and does not fail the code that made it.
+
 Workers have a root logger of their own: it begins with no handlers, as in production, so that
 `logging.basicConfig` works, and the level it is given stays theirs. Records go on to the test's
 handlers (pytest's `caplog`) as well.
@@ -15,10 +18,12 @@ import logging
 import sys
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
+from emulator.location import describe_error, format_error
 from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 _LEVELS: Final = (
     (logging.ERROR, "error"),
@@ -111,11 +116,27 @@ class Capture:
         worker = _running_worker()
         if worker is not None:
             level = next((name for least, name in _LEVELS if record.levelno >= least), "debug")
-            worker.log(level, record.getMessage())
+            try:
+                text = record.getMessage()
+            except Exception as error:  # the user's own `__str__` may raise anything
+                worker.log("error", _without_words(record, error))
+                return
+            worker.log(level, _with_exception(text, record, worker.isolate.worker.folder))
             self._call_handlers(logger, record)
         for handler in self._outer_handlers if _reaches_root(logger) else ():
             if record.levelno >= handler.level:
                 handler.handle(record)
+
+
+def _with_exception(text: str, record: logging.LogRecord, folder: Path | None) -> str:
+    error = record.exc_info[1] if record.exc_info else None
+    return text if error is None else f"{text}\n{format_error(error, folder)}"
+
+
+def _without_words(record: logging.LogRecord, error: Exception) -> str:
+    """What `logging` says of a record whose arguments do not fit its message."""
+    lines = ("--- Logging error ---", describe_error(error), f"Message: {record.msg!r}")
+    return "\n".join(lines)
 
 
 def _keeping(capture: Capture) -> Callable[[logging.Logger, logging.LogRecord], None]:

@@ -35,6 +35,17 @@ Kind = Literal["module", "folder", "root"]
 _compiled: dict[str, tuple[bytes, CodeType]] = {}
 
 
+class _NamespacePath(list[str]):
+    """The folders of a package without an `__init__.py`.
+
+    `importlib.resources` reads files of one whose path's text has this class's name, as it knows
+    nothing better about what the import system made.
+    """
+
+    def __repr__(self) -> str:
+        return f"_NamespacePath({super().__repr__()})"
+
+
 class Bundle:
     """The files of one deployment of a Worker, as its isolates import them."""
 
@@ -57,6 +68,10 @@ class Bundle:
         for folder in [str(self._root)] if path is None else path:
             spec = self._finder(folder).find_spec(name)
             if spec is not None:
+                if spec.loader is None and spec.submodule_search_locations is not None:
+                    spec.submodule_search_locations = _NamespacePath(
+                        spec.submodule_search_locations
+                    )
                 return spec
         return None
 

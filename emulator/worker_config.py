@@ -49,6 +49,14 @@ if TYPE_CHECKING:
     from emulator.wrangler import Layers
 
 _DEFAULT_NAME: Final = "worker"
+_PAGES: Final = "pages_build_output_dir"
+_IS_PAGES: Final = (
+    "makes this a Pages project, whose Functions are JavaScript: "
+    "Workers in Python are what runs here"
+)
+_SAYS_PAGES: Final = (
+    "wrangler: It looks like you've run a Workers-specific command in a Pages project."
+)
 # As wrangler has it (`isValidName`).
 _NAME: Final = re.compile(r"[a-z0-9_][a-z0-9_-]*")
 _CPU_MS: Final = Range(1, 300_000, "milliseconds")
@@ -202,7 +210,9 @@ class WorkerReader:
             main = os.fspath(main)
         if "main" not in section and "assets" in config.of("assets"):
             return AssetsOnly
-        if "main" not in section:
+        if "main" not in section and _PAGES in config.of(_PAGES):
+            config.of(_PAGES).wrong(_PAGES, _IS_PAGES, says=_SAYS_PAGES)
+        elif "main" not in section:
             says = "wrangler: Missing entry-point to Worker script or to assets directory"
             problem = 'is missing: the Python file of the Worker, such as "src/entry.py"'
             section.wrong("main", problem, says=says)

@@ -208,16 +208,55 @@ async def test_caplog_sees_what_workers_log(
     assert caplog.messages == ["info 1", "warning 1", "error 1", "critical 1"]
 
 
-async def test_exceptions_are_logged_with_their_text(tmp_path: Path) -> None:
+async def test_exceptions_are_logged_with_the_lines_they_came_from(tmp_path: Path) -> None:
     body = """
         import logging
+        logging.exception("nothing failed")
         try:
-            1 / 0
-        except ZeroDivisionError:
+            int("x")
+        except ValueError as error:
             logging.exception("it failed")
+            kept = error
+        logging.warning("again", exc_info=kept)
         return Response("")
     """
-    assert await lines(handler(tmp_path, body)) == [("error", "it failed")]
+    nothing, failed, again = await lines(handler(tmp_path, body))
+    assert nothing == ("error", "nothing failed")
+    for level, (told, text) in {"error": failed, "warn": again}.items():
+        _, *shown = text.splitlines()
+        assert told == level
+        assert shown[0] == "Traceback (most recent call last):"
+        assert shown[1].startswith('  File "entry.py", line ')
+        assert shown[2:] == [
+            '    int("x")',
+            "ValueError: invalid literal for int() with base 10: 'x'",
+        ]
+    assert failed[1].startswith("it failed\n")
+    assert again[1].startswith("again\n")
+
+
+async def test_a_record_without_words_does_not_fail_the_code(tmp_path: Path) -> None:
+    """As in `logging` itself, whose handlers tell of it on stderr."""
+    body = """
+        import logging
+        class Wordless:
+            def __str__(self):
+                raise RuntimeError("no words")
+        logging.warning("%s and %s", 1)
+        logging.info("never: below the level of the root logger %s %s", 1)
+        logging.error("a %s", Wordless())
+        logging.warning("goes on")
+        return Response("")
+    """
+    assert await lines(handler(tmp_path, body)) == [
+        (
+            "error",
+            "--- Logging error ---\nTypeError: not enough arguments for format string\n"
+            "Message: '%s and %s'",
+        ),
+        ("error", "--- Logging error ---\nRuntimeError: no words\nMessage: 'a %s'"),
+        ("warn", "goes on"),
+    ]
 
 
 async def test_what_the_test_prints_and_logs_is_no_workers(

@@ -518,6 +518,15 @@ def test_a_file_without_main_is_refused(project: Path):
     )
 
 
+def test_a_pages_project_is_refused_as_one(project: Path):
+    config = {key: value for key, value in MINIMAL.items() if key != "main"}
+    assert error_of(write(project, {**config, "pages_build_output_dir": "./public"})) == (
+        f"{project}/wrangler.jsonc: pages_build_output_dir makes this a Pages project, whose "
+        "Functions are JavaScript: Workers in Python are what runs here (wrangler: It looks like "
+        "you've run a Workers-specific command in a Pages project.)"
+    )
+
+
 def test_main_of_a_mapping_is_checked_too(project: Path):
     assert error_of({}).startswith("config: main is missing: the Python file of the Worker")
     assert error_of({"main": 5}) == ("config: main is 5, but must be a path, a module or a class")

@@ -326,6 +326,26 @@ async def test_files_beside_the_code_can_be_read(tmp_path: Path) -> None:
 # -- the runtime's modules -------------------------------------------------------------------------
 
 
+async def test_files_in_folders_without_an_init_are_resources(tmp_path: Path) -> None:
+    """As on the file system of production, where such a folder is a namespace package."""
+    config = handler(
+        tmp_path,
+        """
+        from importlib.resources import as_file, files
+        import lib, lib.deep
+        with as_file(files("lib.deep") / "b.txt") as path:
+            nested = path.read_text()
+        names = sorted(one.name for one in files(lib).iterdir() if one.is_file())
+        first = files("lib").joinpath("a.txt").read_text()
+        return Response(f"{first} {nested} {names} {lib.__path__}")
+        """,
+        files={"lib/a.txt": "first", "lib/deep/b.txt": "second", "lib/c.py": ""},
+    )
+    async with Emulator(config) as emulator:
+        told = await answer(emulator)
+    assert told.startswith("first second ['a.txt', 'c.py'] _NamespacePath([")
+
+
 async def test_a_local_package_named_workers_wins(tmp_path: Path) -> None:
     """python-api.md 2.1: the folder of user code comes before the SDK."""
     config = worker(

@@ -30,6 +30,7 @@ class FakeHost:
         self.profile = "production"
         self.env: dict[str, Any] = {}
         self.sent: list[WebRequest] = []
+        self.found: list[tuple[str, str]] = []
         self.answer: Any = WebResponse(200, "OK", (("content-type", "text/plain"),), b"hello")
 
     async def fetch(self, request: WebRequest) -> WebResponse:
@@ -48,6 +49,9 @@ class FakeHost:
 
     def track(self, call: Any) -> None:
         return None
+
+    def find(self, code: str, message: str, location: Any) -> None:
+        self.found.append((code, message))
 
     def missing_binding(self, name: str) -> str:
         return ""

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from emulator.errors import OutsideWorker
 from emulator.scope import KERNEL
 from emulator.scope import SCOPE as _current
+
+if TYPE_CHECKING:
+    from emulator.location import Location
 
 # The whole body, or its chunks as they come.
 Body = bytes | AsyncIterator[bytes]
@@ -148,6 +151,9 @@ class Host(Protocol):
 
     def report(self, error: BaseException) -> None:
         """Tell of an exception of user code's that nobody takes."""
+
+    def find(self, code: str, message: str, location: Location | None) -> None:
+        """Add a finding about the line of user code."""
 
     def track(self, call: Any) -> None:
         """Note a call of a binding (`runtime.rpc.BindingCall` or a promise) when it is made.

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Final
 
+from emulator.location import caller
+from emulator.runtime.host import running
 from emulator.runtime.profile import generation
 from emulator.values import (
     SAFE,
@@ -226,11 +228,47 @@ def _host_from_python(proxy: PyProxy) -> Any:
     hidden = generation() == 26
     shown = visible(obj)
     if isinstance(shown, dict):
-        items = {} if hidden else {k: _to_host(v) for k, v in shown.items()}
-        return ProxiedDict(items, obj=obj)
+        if hidden:
+            return _Unseen(obj=obj)
+        return ProxiedDict({k: _to_host(v) for k, v in shown.items()}, obj=obj)
     if shown is not None:
         return ProxiedList(map(_to_host, shown), hidden=hidden, obj=obj)
     return proxy
+
+
+class _Unseen(ProxiedDict):
+    """A dict of whose items JavaScript sees none (Pyodide 0.26), told of where that matters."""
+
+    __slots__ = ("_told",)
+
+    def __init__(self, *, obj: Any) -> None:
+        super().__init__(obj=obj)
+        self._told = not obj
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return the default; there is nothing."""
+        if key in self.obj:
+            self._tell()
+        return default
+
+    def items(self) -> Any:
+        """Return nothing."""
+        self._tell()
+        return super().items()
+
+    def _tell(self) -> None:
+        host = running()
+        if self._told or host is None:
+            return
+        self._told = True
+        names = ", ".join(repr(key) for key in self.obj)
+        host.find(
+            "ignored_option",
+            f"JavaScript does not see what is in this dict ({names}): before 2025-09-29, in "
+            "Pyodide 0.26, it has to be converted, by `to_js(..., dict_converter="
+            "Object.fromEntries)`, or options given by keyword",
+            caller(),
+        )
 
 
 def python_function(function: Callable[..., Any]) -> Function:

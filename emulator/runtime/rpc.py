@@ -3,6 +3,8 @@
 Arguments of a binding's method go through `python_to_rpc`, results through `python_from_rpc`, so
 that user code deals in dicts, lists and datetimes. The call itself happens when the method is
 called, not when its coroutine is awaited, and that is when a wrong argument raises.
+
+Over 400 lines because the wrappers hand out one another.
 """
 
 from __future__ import annotations
@@ -124,6 +126,8 @@ class _BindingWrapper:
         held = self._binding._js_unwrap()
         if isinstance(held, HostObject) and name in held.js_members:
             member = held.js_lookup(name)
+        elif name == "typeof" or (name[0] != "_" and hasattr(type(self._binding), name)):
+            return self._of_proxy(name)
         else:
             member = lookup(held, unmangle(name))
         if type(member) in PRIMITIVE:
@@ -140,6 +144,22 @@ class _BindingWrapper:
             result = wrapper
         self.__dict__[name] = result
         return result
+
+    def _of_proxy(self, name: str) -> Any:
+        """What `JsProxy` has in Python, `to_py` say, goes before what the object has."""
+        held = getattr(self._binding, name)
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            named = {key: python_to_rpc(value) for key, value in kwargs.items()}
+            return convert(held(*map(python_to_rpc, args), **named))
+
+        convert = self._wrap_from_rpc
+        self.__dict__[name] = result = wrapper if callable(held) else convert(held)
+        return result
+
+    @classmethod
+    def _wrap_from_rpc(cls, value: Any) -> Any:
+        return cls._wrap_js_value(python_from_rpc(value))
 
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, int):

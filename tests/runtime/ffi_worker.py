@@ -12,6 +12,7 @@ from emulator.values import UNDEFINED, BigInt, HostObject, JsException, encode_b
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from emulator.location import Location
     from emulator.scope import Scope
 
 GENERATIONS = {
@@ -137,6 +138,7 @@ class FakeHost:
 
     def __init__(self, flags: frozenset[str]) -> None:
         self.flags = flags
+        self.found: list[tuple[str, str]] = []
         self.env: dict[str, Any] = {
             "QUEUE": WorkerQueue(),
             "KV": KvNamespace(),
@@ -149,11 +151,14 @@ class FakeHost:
         self.lines: list[tuple[str, str]] = []
         self.calls: list[Any] = []
 
-    def log(self, level: str, text: str) -> None:
+    def log(self, level: str, text: str, arguments: Any = None) -> None:
         self.lines.append((level, text))
 
     def track(self, call: Any) -> None:
         self.calls.append(call)
+
+    def find(self, code: str, message: str, location: Location | None) -> None:
+        self.found.append((code, message))
 
     def missing_binding(self, name: str) -> str:
         return ""

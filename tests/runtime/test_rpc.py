@@ -225,6 +225,21 @@ def test_objects_are_dicts_with_attributes_all_the_way_down() -> None:
         assert not hasattr(found, "to_py")
 
 
+def test_wrappers_have_what_a_proxy_has_in_python() -> None:
+    """Recorded in real Pyodide: the SDK reads attributes of the proxy, its own included."""
+    with worker():
+        message = _BindingWrapper(wrap(QueueMessage({"a": 1})))
+        again = message.to_py()
+        assert type(again) is _BindingWrapper
+        assert again is not message
+        assert again.body == {"a": 1}
+        assert message.typeof == "object"
+        assert isinstance(message.js_id, int)
+        with pytest.raises(TypeError, match=r"^to_py\(\) takes no positional arguments$"):
+            message.to_py(1)
+        assert not hasattr(message, "to_bytes")
+
+
 @pytest.mark.parametrize(
     ("value", "form"),
     [

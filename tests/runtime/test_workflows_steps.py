@@ -208,8 +208,10 @@ async def test_step_named_ctx_comes_before_the_context(implicit: Bench) -> None:
 
 
 async def test_depends_is_not_known_to_the_implicit_decorator(implicit: Bench) -> None:
-    with pytest.raises(TypeError, match="got an unexpected keyword argument 'depends'"):
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'depends'") as caught:
         implicit.step.do("x", depends=[])
+    (note,) = caught.value.__notes__
+    assert "set no_python_workflows_implicit_dependencies" in note
     with pytest.raises(TypeError, match=r"takes from 1 to 2 positional arguments but 3 were"):
         implicit.step.do("x", [])
 

@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     Sources = Callable[[Callable[..., Any]], Sequence[Any]]
 
 _IMPLICIT: Final = "python_workflows_implicit_dependencies"
+_DEPENDS: Final = (
+    "Since 2026-02-25 a step's parameters are named after other steps, and `depends` is gone, in "
+    "production too.\nRename them, or set no_python_workflows_implicit_dependencies."
+)
 # In place of a step, where a parameter is `ctx`.
 _CTX: Final = object()
 _SAME_NAME: Final = (
@@ -80,7 +84,7 @@ class _WorkflowStepWrapper:
         self._results: dict[Any, Any] = {}
         self._running: dict[Any, asyncio.Task[Any]] = {}
         self._steps: dict[str, Step] = {}
-        self.do = self._do_implicit if _IMPLICIT in flags() else self._do_legacy
+        self.do = self._do_or_tell if _IMPLICIT in flags() else self._do_legacy
         if not self._modern:
             self.wait_for_event = self._wait_for_event  # type: ignore[method-assign]
 
@@ -96,6 +100,15 @@ class _WorkflowStepWrapper:
     ) -> Callable[[Callable[..., Any]], Step]:
         sources = functools.partial(_by_parameter_names, steps=self._steps)
         return self._create_step_decorator(name, config, concurrent, sources)
+
+    @functools.wraps(_do_implicit)
+    def _do_or_tell(self, *args: Any, **kwargs: Any) -> Callable[[Callable[..., Any]], Step]:
+        try:
+            return self._do_implicit(*args, **kwargs)
+        except TypeError as error:
+            if "depends" in kwargs:
+                error.add_note(_DEPENDS)
+            raise
 
     def _do_legacy(
         self, name: str | None, depends: Any = None, concurrent: bool = False, config: Any = None

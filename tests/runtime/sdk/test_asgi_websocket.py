@@ -91,7 +91,7 @@ async def test_the_application_ends_the_connection(
             closed = await ws.wait_closed()
             assert (closed.code, closed.reason) == (code, reason)
         if message == "raise":
-            assert emulator.logs[1].text == "Unhandled exception in background task"
+            assert emulator.logs[1].text.startswith("Unhandled exception in background task\n")
             emulator.findings.expect("background_error")
 
 

@@ -31,8 +31,11 @@ def test_a_python_dict_as_headers_is_a_type_error():
 def test_a_python_dict_as_options_works_without_headers(host):
     assert js.Response.new("x", {"status": 405}).status == 405
     host.flags = host.flags - {"python_workers_20250116"}
-    # Pyodide 0.26 shows nothing of it: ignored in silence.
+    # Pyodide 0.26 shows nothing of it: ignored in silence, but for a finding.
     assert js.Response.new("x", {"status": 405}).status == 200
+    ((code, message),) = host.found
+    assert code == "ignored_option"
+    assert "('status')" in message
 
 
 @pytest.mark.parametrize(
