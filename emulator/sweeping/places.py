@@ -8,8 +8,8 @@ them parted. An event is put down to
    the instant), to the line of that call: the context in which the platform's work runs carries it;
 3. where a handler has returned (a response, an ack), to the line on which the handler begins.
 
-All this is done from outside, by an emulator's trace and the `call_soon` of its loop, so that runs
-under a fault and all other emulators pay nothing.
+All this is done from outside, by an emulator's trace and the `call_soon` and `kernel_soon` of its
+loop, so that runs under a fault and all other emulators pay nothing.
 """
 
 from __future__ import annotations
@@ -96,7 +96,11 @@ def _follow(loop: SimLoop) -> None:
                 pass  # it is the one that runs now, and what it does has begun without a place
         return call_soon(callback, *args, context=context)
 
+    def kernel_soon(callback: Callable[..., object], *args: Any) -> Handle:
+        return called_soon(callback, *args, context=platforms)
+
     loop.call_soon = called_soon  # type: ignore[method-assign,assignment]
+    loop.kernel_soon = kernel_soon  # type: ignore[method-assign]
 
 
 def _is_for_another(context: Context) -> bool:
