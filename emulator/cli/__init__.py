@@ -1,6 +1,6 @@
 """The command line, `workers-emulator`.
 
-    app.py ─┬─ dev.py ──── dev_run.py, dev_table.py, dev_console.py
+    app.py ─┬─ dev.py ──── dev_run.py, dev_process.py, dev_table.py, dev_console.py
             ├─ run.py ──── run_report.py, replay.py
             ├─ sweep.py ── progress.py
             ├─ check.py ── problems.py

@@ -155,9 +155,11 @@ class Delivery(WorkflowEntrypoint):
 class _Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         outside: Any = self.server
-        length = int(self.headers.get("content-length", 0))
-        outside.seen.append((self.command, self.path, self.rfile.read(length)))
-        status, body = outside.answers.get(self.path, (200, b"ok"))
+        content = self.rfile.read(int(self.headers.get("content-length", 0)))
+        with outside.heard:
+            status, body = outside.answers.get(self.path, (200, b"ok"))
+            outside.seen.append((self.command, self.path, content))
+            outside.heard.notify_all()
         if status == 0:
             self.close_connection = True
             return
@@ -179,6 +181,7 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
+        self.heard = threading.Condition()
         self.seen: list[tuple[str, str, bytes]] = []
         self.headers: dict[str, dict[str, str]] = {}
         self.answers: dict[str, tuple[int, bytes]] = {"/price": (200, b"42"), "/down": (0, b"")}
@@ -194,6 +197,15 @@ class Outside:
         self.answers = self._server.answers
         self.headers = self._server.headers
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+
+    def wait_for(self, path: str, times: int = 1) -> None:
+        """Wait until it was asked for a path so often; a busy machine may need some seconds."""
+
+        def was_asked() -> bool:
+            return [asked for _, asked, _ in self.seen].count(path) >= times
+
+        with self._server.heard:
+            assert self._server.heard.wait_for(was_asked, timeout=30), self.seen
 
     def __enter__(self) -> Outside:
         self._thread.start()

@@ -53,8 +53,10 @@ def test_a_failure_at_the_desk_becomes_a_test(signup: Recorded) -> None:
         answer = server.client.post("/signup", json={"email": "ada@example.com"})
         assert answer.status_code == 202
         server.advance("5 seconds")
+        signup.outside.wait_for("/send")
         signup.outside.answers["/send"] = (202, b"")
         server.advance("1 minute")
+        signup.outside.wait_for("/send", times=2)
         assert server.client.post("/signup", content="nonsense").status_code == 400
         assert server.stop() == 0
     paths = [path for _, path, _ in signup.outside.seen]
