@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _FIRST: Final = 2
 # What a handler's parameters are called where it passes them on.
 _USUAL: Final = ("env", "ctx")
+# What stands between a name and the jump that asks for its truth, from Python 3.12 on.
+_BEFORE_JUMPS: Final = ("COPY", "TO_BOOL")
 
 
 def explain(error: BaseException, handler: Callable[..., Any]) -> None:
@@ -85,6 +87,8 @@ def _asked(code: CodeType, name: str) -> int | None:
     line = code.co_firstlineno
     is_loaded = False
     for instruction in dis.get_instructions(code):
+        if instruction.opname in _BEFORE_JUMPS:
+            continue
         positions = instruction.positions
         line = (positions.lineno if positions else None) or line
         if is_loaded:
