@@ -6,7 +6,7 @@ fixture; the outside is respx routes with the recorded answers, and how often ea
 cannot be had in a test is left out, said in a comment, and told to the caller.
 
 What was still on its way when the next thing came is started as a task, and awaited where its
-answer had come.
+answer had come. Requests that came in together are tasks, all of them, started one after another.
 """
 
 from __future__ import annotations
@@ -65,6 +65,9 @@ class _Step:
     lines: list[str]
     # What passes the time by itself need not be waited for.
     waits: bool = True
+    # Whether it starts a task, which begins when something is waited for; whether it waits for one.
+    starts: bool = False
+    joins: bool = False
 
 
 @dataclass(slots=True)
@@ -123,19 +126,31 @@ class _Writer:
         started = written(f"{name} = asyncio.create_task(", fetch, ")", indent=1)
         if isinstance(fetch, literals.Group) and len(started) > 1:
             started = written(f"{name} = ", call("asyncio.create_task", fetch), indent=1)
-        yield _Step(entry.line, entry.at, started)
+        yield _Step(entry.line, entry.at, started, starts=True)
         if entry.left is not None:
             yield _Step(entry.left.line, entry.left.at, [f"    {name}.cancel()"])
         elif entry.answer is not None:
             lines = [f"    response = await {name}", *self._asserts(entry.answer)]
-            yield _Step(entry.answer.line, entry.answer.at, lines)
+            yield _Step(entry.answer.line, entry.answer.at, lines, joins=True)
 
     def _overlaps(self, entry: Request | Action) -> bool:
         """Whether something else came in before the answer had come."""
         if entry.answer is None:
             return False
         before, after = entry.line, entry.answer.line
-        return any(before < line < after for line in _lines(self.recording.entries))
+        if any(before < line < after for line in _lines(self.recording.entries)):
+            return True
+        return isinstance(entry, Request) and self._joins(entry)
+
+    def _joins(self, entry: Request) -> bool:
+        """Whether it came in together with a request before it."""
+        return any(
+            one.at == entry.at
+            and one.line < entry.line
+            and self.recording.together(one.line, entry.line)
+            for one in self.recording.entries
+            if isinstance(one, Request)
+        )
 
     def _fetch(self, entry: Request) -> Code:
         kind = dict(entry.headers).get("content-type", "")
@@ -246,11 +261,15 @@ class _Writer:
         steps = [step for entry in recording.entries for step in self.steps(entry)]
         body: list[str] = []
         passed = recording.head.origin
+        started: _Step | None = None
         for step in sorted(steps, key=lambda step: step.line):
-            if step.waits and step.at > passed:
-                passed = step.at
+            if step.waits and (step.at > passed or self._is_late(started, step)):
+                passed = max(step.at, passed)
                 body.append(self._until(passed))
+                started = None
             body += step.lines
+            if step.starts or step.joins:
+                started = step if step.starts else None
         # A task that was started last has its turn then, too.
         if recording.last > passed or "asyncio" in self.imports:
             body.append(self._until(recording.last))
@@ -260,6 +279,12 @@ class _Writer:
         if any(route.waits for route in found):
             self.imports["asyncio"] = None
         return "\n".join(self._lines(name, mark, body, found)) + "\n"
+
+    def _is_late(self, started: _Step | None, step: _Step) -> bool:
+        """Whether a task that was started has to begin before this step does."""
+        if started is None or step.joins:
+            return False
+        return not (step.starts and self.recording.together(started.line, step.line))
 
     def _until(self, at: int) -> str:
         self.imports["timedelta"] = None

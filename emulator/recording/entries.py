@@ -18,6 +18,7 @@ A reader has what belongs together as one object, in the order in which things c
 
 from __future__ import annotations
 
+from bisect import bisect
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -195,7 +196,8 @@ class Recording:
     """A whole recording; `notes` are about what is wrong with the file and does no harm.
 
     `ended` is when the server was stopped, None where it was killed; `idle`, whether it had nothing
-    left to do then.
+    left to do then. `reactions` are the lines of what a Worker did: between two of them things came
+    in together, before the simulation went on.
     """
 
     head: Head
@@ -208,6 +210,12 @@ class Recording:
     idle: bool
     last_number: int
     last_process: int
+    reactions: tuple[int, ...] = ()
+
+    def together(self, earlier: int, later: int) -> bool:
+        """Whether no Worker did anything between two lines."""
+        place = bisect(self.reactions, earlier)
+        return place == len(self.reactions) or self.reactions[place] > later
 
 
 def path_of(url: str) -> str:

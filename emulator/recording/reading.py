@@ -93,6 +93,7 @@ class _Reader:
         self._entries: list[Entry] = []
         self._outgoing: list[Outgoing] = []
         self._numbered: dict[int, Request | Socket | Action | Outgoing] = {}
+        self._reactions: list[int] = []
         self._last = self._head.origin
         self._process = self._head.process
         self._ended: int | None = None
@@ -128,6 +129,7 @@ class _Reader:
             idle=self._idle,
             last_number=max(self._numbered, default=0),
             last_process=self._process,
+            reactions=tuple(self._reactions),
         )
 
     def _take(self, value: dict[str, Any]) -> None:
@@ -147,6 +149,8 @@ class _Reader:
         if read is None:
             raise _Wrong(f"has a kind that this release does not know: {kind!r}")
         read(value, at)
+        if kind in _REACTIONS:
+            self._reactions.append(self._line)
 
     # -- what comes in -----------------------------------------------------------------------------
 
@@ -266,6 +270,8 @@ class _Reader:
 
 
 _COMING: Final = "coming"
+# The kinds of lines that tell what a Worker did, or what came of it.
+_REACTIONS: Final = ("response", "sent", "closed", "outbound", "answer")
 
 
 def _read_head(head: Mapping[str, Any]) -> Head:

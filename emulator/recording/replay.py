@@ -3,7 +3,8 @@
 The clock begins where that of the server stood, with the state that it had and its seed. Everything
 that came in comes in again, at its instant, by way of the same application: requests to Workers,
 WebSockets, and what was done on control pages. What had not been answered when the next thing came
-is still on its way when it comes. At the end what is left to do is done (`settle`).
+is still on its way when it comes; what came in together, at one instant and before any Worker did
+anything, comes in together. At the end what is left to do is done (`settle`).
 
 The code is the present one, so a reload drops the Workers' memory and nothing else. After a restart
 the emulator is rebuilt from its store, as the server was, at the instant at which that went on.
@@ -123,12 +124,16 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """Something to do at an instant; the `line` orders what is to be done at one."""
+    """Something to do at an instant; the `line` orders what is to be done at one.
+
+    Only what `joins` comes in together with what came before it.
+    """
 
     at: int
     line: int
     do: Callable[[], Any]
     passes: bool = True
+    joins: bool = False
 
 
 class _Feeder:
@@ -147,14 +152,24 @@ class _Feeder:
         """Do everything, and come to the recording's end."""
         recording = self._replay.recording
         steps = [step for entry in recording.entries for step in self._steps(entry)]
+        before: _Step | None = None
         for step in sorted(steps, key=lambda step: step.line):
-            if step.passes:
-                await self._pass_until(step.at)
+            if before is None or not self._joined(before, step):
+                await self.quiet()
+                if step.passes:
+                    await self._pass_until(step.at)
             done = step.do()
             if done is not None:
                 await done
-            await self.quiet()
+            before = step
+        await self.quiet()
         await self._pass_until(recording.last)
+
+    def _joined(self, before: _Step, step: _Step) -> bool:
+        """Whether both came in before the simulation had its turn."""
+        if not (before.joins and step.joins and before.at == step.at):
+            return False
+        return self._replay.recording.together(before.line, step.line)
 
     async def quiet(self) -> None:
         """Give way until nobody on this loop has anything to do at this instant."""
@@ -180,12 +195,13 @@ class _Feeder:
         if isinstance(entry, Action) and entry.moves_clock:
             return  # time passes to what comes next, which may have come while the clock moved
         if isinstance(entry, Socket) or not entry.missing:
-            yield _Step(entry.at, entry.line, lambda: self._begin(entry))
+            yield _Step(entry.at, entry.line, lambda: self._begin(entry), joins=True)
         if isinstance(entry, Request) and entry.left is not None and not entry.missing:
             yield _Step(entry.left.at, entry.left.line, lambda: self._leave(entry))
         if isinstance(entry, Socket):
             for message in entry.sent:
-                yield _Step(message.at, message.line, self._passing(entry, message))
+                do = self._passing(entry, message)
+                yield _Step(message.at, message.line, do, joins=True)
 
     def _begin(self, entry: Request | Socket | Action) -> None:
         start: Any = {Request: feeding.ask, Socket: feeding.connect, Action: feeding.act}

@@ -104,6 +104,50 @@ def test_requests_that_overlapped_are_on_their_way_together(recorded: Recorded) 
     assert order == [(True, False), (False, False), (False, True), (True, True)]
 
 
+RACE = """\
+{"recording":1,"at":"2026-01-01T00:00:00Z","configs":["wrangler.jsonc"],"workers":{},"seed":0,\
+"process":1}
+{"kind":"request","at":"2026-01-01T00:00:01Z","n":1,"worker":"shop","method":"POST",\
+"url":"http://localhost:8787/take","headers":[]}
+{"kind":"request","at":"2026-01-01T00:00:01Z","n":2,"worker":"shop","method":"POST",\
+"url":"http://localhost:8787/take","headers":[]}
+{"kind":"response","at":"2026-01-01T00:00:01Z","of":1,"status":200,"body":"9"}
+{"kind":"response","at":"2026-01-01T00:00:01Z","of":2,"status":200,"body":"9"}
+{"kind":"request","at":"2026-01-01T00:00:01Z","n":3,"worker":"shop","method":"POST",\
+"url":"http://localhost:8787/take","headers":[]}
+{"kind":"response","at":"2026-01-01T00:00:01Z","of":3,"status":200,"body":"8"}
+{"kind":"request","at":"2026-01-01T00:00:01Z","n":4,"worker":"shop","method":"GET",\
+"url":"http://localhost:8787/slow","headers":[]}
+{"kind":"request","at":"2026-01-01T00:00:01Z","n":5,"worker":"shop","method":"POST",\
+"url":"http://localhost:8787/take","headers":[]}
+{"kind":"request","at":"2026-01-01T00:00:01Z","n":6,"worker":"shop","method":"POST",\
+"url":"http://localhost:8787/take","headers":[]}
+{"kind":"response","at":"2026-01-01T00:00:01Z","of":5,"status":200,"body":"7"}
+{"kind":"response","at":"2026-01-01T00:00:01Z","of":6,"status":200,"body":"7"}
+{"kind":"request","at":"2026-01-01T00:00:01Z","n":7,"worker":"shop","method":"POST",\
+"url":"http://localhost:8787/take","headers":[]}
+{"kind":"response","at":"2026-01-01T00:00:01Z","of":7,"status":200,"body":"6"}
+{"kind":"response","at":"2026-01-01T00:00:04Z","of":4,"status":200,"body":"slow"}
+"""
+TAKE = """if path == "/take":
+            apples = int(await self.env.STOCK.get("apples") or 10)
+            await self.env.STOCK.put("apples", str(apples - 1))
+            return Response(str(apples - 1))
+        if path == "/slow":"""
+
+
+def test_of_requests_at_one_instant_those_that_came_together_race(recorded: Recorded) -> None:
+    """What came after an answer comes after it: the third, and the last, raced with nobody."""
+    recorded.file.write_text(RACE, "utf-8")
+    recorded.change('if path == "/slow":', TAKE)
+    lines = recorded.replayed()
+    assert [line.partition(":")[0] for line in lines] == ["same"] * 7
+    code = recorded.printed()
+    assert code.count("asyncio.create_task(") == 5
+    assert code.count("response = await emulator.fetch(") == 2
+    recorded.pytest()
+
+
 def test_what_came_while_the_clock_moved_comes_at_its_instant_again(recorded: Recorded) -> None:
     """A clock that is moved runs all that is due on the way; here the second request is."""
 
