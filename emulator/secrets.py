@@ -13,6 +13,8 @@ A `Masker` knows the values of `.dev.vars`, `.env` and secrets by name. In every
 5. from 8 characters on, such values that were met in requests and answers, wherever they stand, and
    what they hold without its scheme or name: the token, each cookie's value; as they are.
 
+A scheme with a token that is a value by itself keeps its form in a text: `Bearer [secret NAME]`.
+
 Left alone are values shorter than 4 characters and the words `true`, `false`, `null`, `none` and
 `undefined`: they protect nothing, and masking them would make every text unreadable. Not found are
 values that the Worker changed in other ways (hashed, compressed, cut in two).
@@ -105,7 +107,8 @@ class Masker:
             del self._met[oldest]
         forms = dict(self._given)
         for mask, value in self._met:
-            for text in (value, *_tokens(mask, value)):
+            whole = () if self._known(value) else (value,)
+            for text in (*whole, *_tokens(mask, value)):
                 forms.setdefault(text, _Form(text, mask))
         self._arrange(forms)
 
@@ -124,8 +127,18 @@ class Masker:
         if len(text) > _SHORTEST_HEADER:
             lower = text.lower()
             if "cookie" in lower or "authorization" in lower:
-                return _HEADER_IN_TEXT.sub(_mask_header, text)
+                return _HEADER_IN_TEXT.sub(self._mask_header, text)
         return text
+
+    def _mask_header(self, match: re.Match[str]) -> str:
+        group = "bare" if match["bare"] else "quoted"
+        value = match[group].strip()
+        for scheme, token in (("", value), value.partition(" ")[::2]):
+            if token in self._names.values() and scheme.lower() in _SCHEMES:
+                return match[0]
+        start, end = match.span(group)
+        mask = _HEADERS[match["name"].lower()]
+        return f"{match.string[match.start() : start]}{mask}{match.string[end : match.end()]}"
 
     def header(self, name: str, value: str) -> str:
         """Return a header's value, masked as a whole where the header is for credentials."""
@@ -142,9 +155,13 @@ class Masker:
         mask = credential(name)
         if mask is None:
             return self(value)
+        return self._known(value) or mask
+
+    def _known(self, value: str) -> str | None:
+        """Return a header's value whose token is a secret by itself, with its name."""
         scheme, space, token = value.rpartition(" ")
         known = self._names.get(token) if scheme.lower() in _SCHEMES else None
-        return mask if known is None else f"{scheme}{space}{known}"
+        return None if known is None else f"{scheme}{space}{known}"
 
     def octets(self, data: bytes) -> bytes:
         """Return `data` with the secret values in it masked."""
@@ -211,12 +228,6 @@ def _replace(text: str, spans: list[tuple[int, int, str]]) -> str:
             masks.append(mask)
         done = max(done, end)
     return "".join([*pieces, *masks, text[done:]])
-
-
-def _mask_header(match: re.Match[str]) -> str:
-    start, end = match.span("bare" if match["bare"] else "quoted")
-    mask = _HEADERS[match["name"].lower()]
-    return f"{match.string[match.start() : start]}{mask}{match.string[end : match.end()]}"
 
 
 def _plain_forms(value: str) -> list[_Form]:

@@ -223,3 +223,22 @@ def test_several_secrets_may_have_one_name():
     """Two Workers each have an `API_KEY` of their own."""
     masker = Masker([("API_KEY", "sk-of-the-first"), ("API_KEY", "sk-of-the-second")])
     assert masker("sk-of-the-first sk-of-the-second") == "[secret API_KEY] [secret API_KEY]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"sent Bearer {KEY}", "sent Bearer [secret API_KEY]"),
+        (f'{{"authorization": "Bearer {KEY}"}}', '{"authorization": "Bearer [secret API_KEY]"}'),
+        (f"Authorization: Bearer {KEY}", "Authorization: Bearer [secret API_KEY]"),
+        (f"Authorization: Odd {KEY}", "Authorization: [secret Authorization]"),
+        (f"Authorization: Bearer {KEY} x", "Authorization: [secret Authorization]"),
+        (f"Authorization: Bearer x-{KEY}", "Authorization: [secret Authorization]"),
+    ],
+)
+def test_a_token_that_is_a_secret_is_written_by_its_name_where_it_is_echoed(
+    text: str, expected: str
+):
+    masker = Masker({"API_KEY": KEY})
+    masker.meet([("authorization", f"Bearer {KEY}")])
+    assert masker(text) == expected

@@ -326,3 +326,19 @@ def test_a_full_disk_is_told_once_and_harms_nobody(
     recording = recorded.record(visit)
     assert [str(entry) for entry in recording.entries] == ["GET /"]
     assert recording.notes == ()
+
+
+def test_a_token_that_the_worker_echoes_has_the_name_of_its_variable(recorded: Recorded) -> None:
+    """It can be put in again, another one too."""
+    header = "Bearer k-12345-secret"
+
+    async def visit(served: Served) -> None:
+        body = json.dumps({"authorization": header, "text": f"sent {header}"})
+        await served.client.post("/body", content=body, headers={"authorization": header})
+
+    recorded.record(visit)
+    text = recorded.file.read_text("utf-8")
+    assert text.count("Bearer [secret API_KEY]") == 5
+    assert "[secret Authorization]" not in text
+    recorded.write(".dev.vars", 'API_KEY="another-secret"\n')
+    assert recorded.replayed() == ["same: entry 1 POST /body 200"]
