@@ -103,15 +103,17 @@ def print_as_test(setting: Setting) -> None:
     }
     if setting.seed is not None:
         options["seed"] = setting.seed
-    printed = print_test(
-        recording,
-        settings,
-        title=setting.path.stem,
-        configs=_named(configs),
-        options=options,
-    )
+    named = _named(configs)
+    title = setting.path.stem
+    printed = print_test(recording, settings, title=title, configs=named, options=options)
     say(printed.code, end="")
-    for note in (*recording.notes, *printed.problems):
+    notes = [*recording.notes, *_unfilled(recording, settings), *printed.problems]
+    if named:
+        notes.append(
+            f"{', '.join(named)}: seen from the working directory, and right in a file that lies "
+            "there; in one elsewhere correct `config`, whose paths start at the file's folder"
+        )
+    for note in notes:
         say(f"note: {note}", aside=True)
 
 
@@ -196,6 +198,11 @@ def _notes(recording: Recording, settings: Settings) -> Iterable[str]:
                 f"the compatibility date of {worker.name} was {date}, and is "
                 f"{worker.compatibility_date}"
             )
+    yield from _unfilled(recording, settings)
+
+
+def _unfilled(recording: Recording, settings: Settings) -> Iterable[str]:
+    """Yield which credentials no variable has."""
     came = [one for one in recording.entries if isinstance(one, Request | Socket | Action)]
     values = [value for one in came for _, value in one.headers]
     for name in Filler.of(settings).left(values):

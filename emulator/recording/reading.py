@@ -118,6 +118,11 @@ class _Reader:
         for one in self._numbered.values():
             if isinstance(one, Request) and one.missing == _COMING:
                 one.missing = "not in the recording, which ends before it came"
+        if self._ended is None:
+            self.notes.append(
+                "the recording ends before its server was stopped: that was killed, could write "
+                "no more (a full disk), or runs still; what came later is not in it"
+            )
         return Recording(
             head=self._head,
             state=tuple(self._state),

@@ -80,7 +80,8 @@ class Replay:
         """Repeat it; raises what the emulator raises, `NotSettled` for instance."""
         recording, platform = self.recording, emulator._platform
         kernel, fill = platform.kernel, Filler.of(platform.settings)
-        player = Player(recording.outgoing, kernel.trace.masker, fill)
+        masker = kernel.trace.masker
+        player = Player(recording.outgoing, masker, fill, repeats=self.planned)
         if recording.head.facts.get("outbound") != "deny":
             kernel.outbound.tape = player
         desk = _ReplayDesk(Options(configs=()))
@@ -119,6 +120,10 @@ class Replay:
         self.notes += [
             f"after the end of the recording: {what} was asked for, which it does not hold"
             for what in late
+        ]
+        self.notes += [
+            f"{what} was asked once more than in the recording, and answered as it was"
+            for what in dict.fromkeys(player.repeated)
         ]
 
 

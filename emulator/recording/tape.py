@@ -136,7 +136,13 @@ class _Heard(httpx.AsyncByteStream):
 class Player:
     """Plays back what the outside answered, in the emulator of a replay."""
 
-    def __init__(self, outgoing: Iterable[Outgoing], masker: Masker, fill: Filler) -> None:
+    def __init__(
+        self, outgoing: Iterable[Outgoing], masker: Masker, fill: Filler, *, repeats: bool = False
+    ) -> None:
+        # Whether what is asked once more gets its answer once more, and what had it so far.
+        self._repeats = repeats
+        self._given: dict[tuple[str, str, str], Outgoing] = {}
+        self.repeated: list[str] = []
         self._left: dict[tuple[str, str], list[Outgoing]] = {}
         for one in outgoing:
             self._left.setdefault((one.method, one.url), []).append(one)
@@ -158,20 +164,31 @@ class Player:
     ) -> httpx.Response:
         """Answer as the outside did, when it did; raises httpx's errors, and `NoWayOut`."""
         key = (request.method, self._masker(str(request.url)))
-        left = self._left.get(key)
-        if not left:
+        found = self._found(key, digest(request, self._masker).get("digest", ""))
+        if found is None:
             if self.ended:
                 self.late.append(" ".join(key))
             raise NoWayOut
-        body = digest(request, self._masker).get("digest", "")
-        found = next((one for one in left if one.digest == body), left[0])
-        left.remove(found)
         if found.status is None and found.error is None:
             # It had not come when the recording, or the server, ended.
             return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
         if found.took:
             await asyncio.sleep(found.took / _MICROSECONDS)
         return self._answer(found, request)
+
+    def _found(self, key: tuple[str, str], body: str) -> Outgoing | None:
+        """Return what answers a request now; one to the same body goes before others."""
+        left = self._left.get(key, [])
+        found = next((one for one in left if one.digest == body), None)
+        if found is None and self._repeats and (*key, body) in self._given:
+            self.repeated.append(" ".join(key))
+            return self._given[(*key, body)]
+        if found is None and left:
+            found = left[0]
+        if found is not None:
+            left.remove(found)
+            self._given[(*key, body)] = found
+        return found
 
     def _answer(self, found: Outgoing, request: httpx.Request) -> httpx.Response:
         if found.error is not None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     import httpx
+    import pytest
     from recorded_project import Recorded
     from served_project import Served
 
@@ -323,3 +324,24 @@ def test_a_forged_recording_is_no_way_to_run_code(recorded: Recorded) -> None:
         ast.unparse(node.func) for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)
     ]
     assert not any("import" in name or "abort" in name for name in called), code
+
+
+def test_a_credential_that_no_variable_has_is_told_on_stderr(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        await served.client.get("/", headers={"cookie": "session=abcdefgh1234"})
+
+    recorded.record(visit)
+    note = "note: [secret Cookie] in headers stays as it is: no variable has that name"
+    assert recorded.run("--as-test").stderr.splitlines() == [note]
+
+
+def test_where_paths_in_a_test_are_seen_from_is_told_on_stderr(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded.record(lambda served: served.client.get("/"))
+    assert recorded.run("--as-test").stderr == ""
+    monkeypatch.chdir(recorded.path.parent)
+    result = recorded.run("--as-test")
+    path = f"{recorded.path.name}/wrangler.jsonc"
+    assert f'config="{path}"' in result.stdout
+    assert f"note: {path}: seen from the working directory" in result.stderr

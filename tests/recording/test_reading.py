@@ -230,3 +230,16 @@ def test_an_outside_that_had_not_answered_never_does(recorded: Recorded) -> None
     assert recorded.replayed() == ["new: entry 1 GET /down had no answer, has no answer"]
     assert "side_effect=never" in recorded.printed()
     recorded.pytest()
+
+
+def test_a_recording_that_ends_before_its_server_is_noted(recorded: Recorded) -> None:
+    """As after a full disk: the last line tells of no end."""
+    recorded.record(lambda served: served.client.get("/"))
+    assert recorded.told() == ["same: entry 1 GET / 200"]
+    lines = recorded.file.read_text("utf-8").splitlines(keepends=True)
+    assert '"kind":"end"' in lines.pop()
+    recorded.file.write_text("".join(lines), "utf-8")
+    same, note = recorded.told()
+    assert same == "same: entry 1 GET / 200"
+    assert note.startswith("note: the recording ends before its server was stopped")
+    assert note in recorded.run("--as-test").stderr

@@ -228,6 +228,18 @@ def test_a_plan_of_faults_strikes_the_replay(recorded: Recorded) -> None:
     assert lines[0] == "differs: entry 1 POST /orders was 201, now 500"
 
 
+def test_what_a_fault_makes_a_worker_ask_again_is_answered_again(recorded: Recorded) -> None:
+    """The batch is delivered twice, and its mail is sent twice."""
+    recorded.record(orders)
+    url = recorded.outside.url
+    asked = len(recorded.outside.seen)
+    lines = recorded.told("--faults", "message.mails#1:duplicate")
+    assert [line.partition(":")[0] for line in lines] == ["same"] * 3 + ["note"]
+    text = f"POST {url}/mail was asked once more than in the recording, and answered as it was"
+    assert lines[-1] == f"note: {text}"
+    assert len(recorded.outside.seen) == asked
+
+
 def test_another_seed_gives_other_ids(recorded: Recorded) -> None:
     recorded.record(lambda served: served.client.get("/id"))
     assert recorded.replayed() == ["same: entry 1 GET /id 200"]
