@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from emulator.d1 import migrations
 from emulator.d1.parameters import sent
 from emulator.d1.results import Answer
-from emulator.d1.texts import NO_STATEMENTS, NOT_A_TEXT
+from emulator.d1.texts import NO_STATEMENTS, NOT_A_TEXT, TOO_LONG
 from emulator.errors import StateError
 from emulator.sql import Database, Source, SqlError
 from emulator.sql.connection import remove
+from emulator.sql.limits import Limits
 from emulator.sql.statements import script
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from emulator.kernel import Kernel
     from emulator.sql.execution import SqlValue
 
+LIMITS: Final = Limits(too_long=TOO_LONG)
 _COMMENT: Final = re.compile(r"^\s+--.*", re.MULTILINE)
 
 
@@ -68,7 +70,7 @@ class Store:
         is_new = self._path is None or not self._path.exists()
         source = Source(lambda: kernel.now, kernel.random.randbytes)
         image = migrations.image(to_apply, kernel.clock.start) if is_new else None
-        database = Database(self._path, source)
+        database = Database(self._path, source, LIMITS)
         try:
             if image is not None:
                 database.load(image)

@@ -9,6 +9,8 @@ from emulator.values import JsException
 NO_STATEMENTS: Final = "No SQL statements detected."
 # In the documentation's list of errors, as one that may be tried again.
 CONNECTION_LOST: Final = "Network connection lost."
+# Seen in many public reports; it follows a query of too much work.
+TOO_LONG: Final = "D1 DB exceeded its CPU time limit and was reset."
 NO_DUMP: Final = {"production": 400, "miniflare": 404}
 # The services' own texts for what is no text differ; this one is ours.
 NOT_A_TEXT: Final = "the query is not a text"

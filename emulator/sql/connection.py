@@ -13,6 +13,7 @@ from emulator.store.trouble import trouble
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from emulator.sql.budget import Budget
     from emulator.sql.functions import Functions
     from emulator.sql.limits import Limits
     from emulator.sql.regulator import Regulator
@@ -22,7 +23,7 @@ _ONLY_ITS_OWNER: Final = 0o600
 
 
 def connect(
-    path: Path | None, limits: Limits, regulator: Regulator, functions: Functions
+    path: Path | None, limits: Limits, regulator: Regulator, functions: Functions, budget: Budget
 ) -> sqlite3.Connection:
     """Open a database, in memory without a path; raises `StateError` for a file that is none.
 
@@ -44,6 +45,7 @@ def connect(
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute("PRAGMA synchronous = NORMAL")
         _set_up(connection, limits, regulator, functions)
+        budget.install(connection)
     except BaseException:
         connection.close()
         raise

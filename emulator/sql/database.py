@@ -6,7 +6,8 @@ Inside it `begin`, `commit` and `rollback` nest, as savepoints. What SQLite does
 or to a transaction as a whole, is played where user code would meet it: foreign keys whose check
 was put off are checked when the outermost level ends, `INSERT OR ROLLBACK` undoes the levels and
 no more, and where the schema says such a thing (`ON CONFLICT ROLLBACK`), what came before a level
-is committed first.
+is committed first. So it is before a statement that writes and may be endless: SQLite rolls
+everything back where one is interrupted.
 
 The statements of one `run` that come before one that fails stay done. Who wants all or nothing puts
 them between `begin` and `commit`, unless `is_atomic` says that it is not needed.
@@ -20,6 +21,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from emulator.sql import errors
+from emulator.sql.budget import Budget
 from emulator.sql.connection import connect, remove
 from emulator.sql.counters import Counters
 from emulator.sql.errors import SqlError
@@ -69,6 +71,7 @@ class Database:
         self.last_row_id = 0
         self._limits = limits
         self._regulator = Regulator()
+        self._budget = Budget(limits.steps)
         self._functions = Functions(source, limits.length)
         self._counters = Counters(self.own, self._regulator)
         self._hazards: tuple[bool, bool] | None = None
@@ -77,8 +80,12 @@ class Database:
         self._open()
 
     def _open(self) -> None:
-        self._connection = connect(self.path, self._limits, self._regulator, self._functions)
-        self._execution = Execution(self._connection, self._regulator, self.path)
+        self._connection = connect(
+            self.path, self._limits, self._regulator, self._functions, self._budget
+        )
+        self._execution = Execution(
+            self._connection, self._regulator, self.path, self._budget, self._limits
+        )
         ((self._page_size,),) = self.own("PRAGMA page_size")
         self.levels = 0
         self.last_row_id = 0
@@ -139,7 +146,9 @@ class Database:
         return given.reads or not (self._hazards or self._schema_hazards())[1]
 
     def _start(self, given: Script) -> _Before:
-        if not (given.reads or self.levels) and (self._hazards or self._schema_hazards())[0]:
+        if not (given.reads or self.levels) and (
+            given.may_be_endless or (self._hazards or self._schema_hazards())[0]
+        ):
             self.flush()
         if not self._connection.in_transaction:
             self.own("BEGIN")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from emulator.sql.budget import Budget
+    from emulator.sql.limits import Limits
     from emulator.sql.regulator import Regulator
     from emulator.sql.statements import Statement
 
@@ -33,20 +35,31 @@ class Execution:
     """What executes statements of user code and of the emulator."""
 
     def __init__(
-        self, connection: sqlite3.Connection, regulator: Regulator, path: Path | None
+        self,
+        connection: sqlite3.Connection,
+        regulator: Regulator,
+        path: Path | None,
+        budget: Budget,
+        limits: Limits,
     ) -> None:
         self.connection = connection
         self._regulator = regulator
+        self._budget = budget
+        self._too_long = limits.too_long
         self._path = path
         self._counting = connection.cursor()
 
     def own(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
         """Run a statement of the emulator's own, which may do everything; returns its rows."""
         self._regulator.trusted = True
+        self._budget.unlimited = True
         try:
             return self.connection.execute(_OWN + sql, values).fetchall()
+        except sqlite3.Error as error:
+            self._budget.is_why(error)
+            raise
         finally:
-            self._regulator.trusted = False
+            self._regulator.trusted = self._budget.unlimited = False
 
     def pages_in_use(self) -> int:
         """How many pages of the database hold something.
@@ -77,6 +90,7 @@ class Execution:
         if "ALTER" in part.words and renames_to_reserved(part.text):
             raise SqlError(errors.NOT_AUTHORIZED, "SQLITE_AUTH")
         self._regulator.refusal = None
+        self._budget.start()
         try:
             given = self._bound(part, values) if part.names else values
             return self.connection.execute(_text(part.text), given)
@@ -91,7 +105,12 @@ class Execution:
         raise SqlError(refusal) if problem is None else self.explained(problem, part)
 
     def explained(self, error: sqlite3.Error, part: Statement) -> Exception:
-        """An error in the runtime's words; what is wrong with the file is a `StateError`."""
+        """An error in the runtime's words; what is wrong with the file is a `StateError`.
+
+        Raises what a signal's handler raised while the statement ran.
+        """
+        if self._budget.is_why(error):
+            return SqlError(self._too_long, "SQLITE_INTERRUPT")
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if self._path is not None and code in errors.OF_THE_FILE:
             return state_error(self._path, error)

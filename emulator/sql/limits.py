@@ -13,7 +13,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes of a value or row and of a statement; columns, bound parameters, arguments."""
+    """Bytes of a value or row and of a statement; columns, bound parameters, arguments.
+
+    `steps` are SQLite's instructions for one statement: some ten seconds on an ordinary machine,
+    where the platform's limit is 30 s. `too_long` is its text for a statement that takes more.
+    """
 
     length: int = 2_000_000
     sql_length: int = 100_000
@@ -25,6 +29,8 @@ class Limits:
     pattern_length: int = 50
     variables: int = 100
     trigger_depth: int = 10
+    steps: int = 200_000_000
+    too_long: str = "Durable Object exceeded its CPU time limit and was reset."
 
     def apply(self, connection: sqlite3.Connection) -> None:
         """Make SQLite keep them; none where it was built with a lower one."""

@@ -64,12 +64,13 @@ class Script:
 
     `may_stop_halfway`: one may fail and leave what it did before (`INSERT OR FAIL`).
     `rolls_back`: one undoes everything when it fails (`INSERT OR ROLLBACK`).
+    `may_be_endless`: one has what a recursion needs.
     `may_defer`: one may put off the check of foreign keys.
     """
 
     __slots__ = (
-        *("changes_schema", "head", "last", "may_defer", "may_stop_halfway", "rolls_back"),
-        "reads",
+        *("changes_schema", "head", "last", "may_be_endless", "may_defer", "may_stop_halfway"),
+        *("reads", "rolls_back"),
     )
 
     def __init__(self, parts: list[Statement]) -> None:
@@ -79,6 +80,7 @@ class Script:
         self.changes_schema = any(part.changes_schema for part in parts)
         self.may_stop_halfway = bool(self.head) or "FAIL" in words
         self.rolls_back = "ROLLBACK" in words
+        self.may_be_endless = "WITH" in words
         self.may_defer = "DEFER_FOREIGN_KEYS" in words
 
 

@@ -5,11 +5,14 @@ Facts about the runtime were seen in miniflare 4.20260730 with workerd 1.2026073
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from d1_bench import ACCOUNTS, EXTERNAL, FROZEN, PROFILES, got, problem, queries, running
 from pyodide.ffi import JsException
+
+from emulator.d1 import store
 
 pytestmark = pytest.mark.asyncio
 
@@ -493,3 +496,20 @@ async def test_a_call_takes_effect_when_it_is_made_awaited_or_not() -> None:
         return found
 
     assert await got(handle, T) == 1
+
+
+async def test_a_query_that_never_ends_fails_as_in_production(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The text is that of public reports; what was written before stays."""
+    monkeypatch.setattr(store, "LIMITS", replace(store.LIMITS, steps=500_000))
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)"
+
+    async def handle(env: Any) -> Any:
+        await env.DB.exec("DELETE FROM t WHERE a IS NULL")
+        reads = await problem(env.DB.prepare(f"{endless} SELECT count(*) FROM c").all)
+        writes = await problem(env.DB.prepare(f"{endless} INSERT INTO t (a) SELECT x FROM c").run)
+        return reads, writes, await env.DB.prepare("SELECT a FROM t").first("a")
+
+    text = "Error: D1_ERROR: D1 DB exceeded its CPU time limit and was reset."
+    assert await got(handle, T, ROWS) == (text, text, 1)
