@@ -1,7 +1,8 @@
 """The process of a server: its socket, its signals, and its end.
 
 The first Ctrl-C (or SIGTERM) stops taking connections and lets what is in flight finish, for some
-seconds; then it is told what remains. The second one ends the process at once. In both cases what
+seconds; then it is told what remains. Where a Worker spins it is told at once where.
+The second one ends the process at once. In both cases what
 is durable stays as it is, and the next start goes on from there.
 """
 
@@ -11,12 +12,13 @@ import asyncio
 import logging
 import signal
 import socket
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import uvicorn
 
 from emulator.server.connections import Connection
+from emulator.server.spinning import Watchdog, held_up_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,7 +42,7 @@ class _Unexpected(logging.Handler):
         self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info:
+        if record.exc_info and record.exc_info[0] is not KeyboardInterrupt:
             self._say(self._application.desk.masker()(self.format(record)))
 
 
@@ -91,6 +93,7 @@ class Server(uvicorn.Server):
         self._say = say
         self._drain = drain
         self._stopping: asyncio.Event | None = None
+        self._at_once = False
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -102,7 +105,8 @@ class Server(uvicorn.Server):
         propagates, log.propagate = log.propagate, False
         log.addHandler(unexpected)
         try:
-            yield
+            with Watchdog(loop, self._say).watching():
+                yield
         finally:
             log.removeHandler(unexpected)
             log.propagate = propagates
@@ -113,10 +117,20 @@ class Server(uvicorn.Server):
         def stop(number: int, frame: FrameType | None) -> None:
             # A Worker that spins never gives way: the second time this raises where it stands.
             for other in _SIGNALS:
-                signal.signal(other, _interrupt)
+                signal.signal(other, self._interrupt)
             loop.call_soon_threadsafe(self._stop)
+            why = held_up_by(frame)
+            if why is not None:
+                with suppress(RuntimeError):  # something is just being written
+                    self._say(f"{why}, and is waited for; Ctrl-C again to end now")
 
         return stop
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> NoReturn:
+        self._at_once = True
+        for other in _SIGNALS:
+            signal.signal(other, signal.SIG_DFL)
+        raise KeyboardInterrupt
 
     def _stop(self) -> None:
         assert self._stopping is not None
@@ -141,6 +155,8 @@ class Server(uvicorn.Server):
 
     async def _finish(self) -> None:
         """Wait for requests and batches on their way, as long as allowed."""
+        if self._at_once:
+            return
         desk = self._application.desk
         loop = asyncio.get_running_loop()
         end = loop.time() + self._drain
@@ -149,13 +165,7 @@ class Server(uvicorn.Server):
                 f"waiting up to {self._drain:g} s for what is in flight; Ctrl-C again to end now"
             )
         # Nothing tells when all of it is over.
-        while (desk.open or desk.in_flight) and loop.time() < end:  # noqa: ASYNC110
+        while (desk.open or desk.in_flight) and loop.time() < end and not self._at_once:  # noqa: ASYNC110
             await asyncio.sleep(_LOOK)
         for line in (*desk.open.values(), *desk.in_flight):
             self._say(f"cut off: {line}")
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    for other in _SIGNALS:
-        signal.signal(other, signal.SIG_DFL)
-    raise KeyboardInterrupt

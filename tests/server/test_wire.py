@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -119,11 +120,14 @@ def test_a_worker_that_spins_is_ended_by_the_second_signal(project: Project) -> 
         while _used(stat) < used + 50:
             pass
         server.process.send_signal(signal.SIGINT)
-        used = _used(stat)
-        while _used(stat) < used + 10:
-            pass
-        server.stop()
+        said = server.said("Ctrl-C again to end now")["server"]
+        assert re.match(r"the Worker runs at src/entry\.py:(10|11), and is waited for", said)
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(60)
         thread.join(30)
+        assert server.process.stderr is not None
+        assert "Traceback" not in server.process.stderr.read()
+    assert not [line for line in server.lines if "Traceback" in line.get("server", "")]
 
 
 def _used(stat: str) -> int:
