@@ -13,7 +13,7 @@ import logging
 import signal
 import socket
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 
@@ -115,9 +115,8 @@ class Server(uvicorn.Server):
 
     def _told(self, loop: asyncio.AbstractEventLoop) -> Any:
         def stop(number: int, frame: FrameType | None) -> None:
-            # A Worker that spins never gives way: the second time this raises where it stands.
             for other in _SIGNALS:
-                signal.signal(other, self._interrupt)
+                signal.signal(other, self._told_again)
             loop.call_soon_threadsafe(self._stop)
             why = held_up_by(frame)
             if why is not None:
@@ -126,11 +125,13 @@ class Server(uvicorn.Server):
 
         return stop
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> NoReturn:
+    def _told_again(self, number: int, frame: FrameType | None) -> None:
         self._at_once = True
         for other in _SIGNALS:
             signal.signal(other, signal.SIG_DFL)
-        raise KeyboardInterrupt
+        # What spins never gives way: this raises where it stands.
+        if held_up_by(frame) is not None:
+            raise KeyboardInterrupt
 
     def _stop(self) -> None:
         assert self._stopping is not None

@@ -15,7 +15,7 @@ from typing import Final
 class Limits:
     """Bytes of a value or row and of a statement; columns, bound parameters, arguments.
 
-    `steps` are SQLite's instructions for one statement: some ten seconds on an ordinary machine,
+    `steps` are SQLite's instructions for one statement: five to ten seconds on an ordinary machine,
     where the platform's limit is 30 s. `too_long` is its text for a statement that takes more.
     """
 
@@ -29,7 +29,7 @@ class Limits:
     pattern_length: int = 50
     variables: int = 100
     trigger_depth: int = 10
-    steps: int = 200_000_000
+    steps: int = 500_000_000
     too_long: str = "Durable Object exceeded its CPU time limit and was reset."
 
     def apply(self, connection: sqlite3.Connection) -> None:

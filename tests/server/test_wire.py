@@ -105,6 +105,20 @@ def test_what_is_not_finished_in_time_is_told(project: Project) -> None:
         ]
 
 
+def test_the_second_signal_ends_the_wait_for_what_is_in_flight(project: Project) -> None:
+    project.write("src/entry.py", SLOW)
+    with ServerProcess(project.path, "--drain", "3600") as server:
+        thread, answers = slow_request(server, "/slow?3600")
+        server.process.send_signal(signal.SIGINT)
+        server.said("waiting up to 3600 s for what is in flight; Ctrl-C again to end now")
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(60) == 0
+        thread.join(30)
+        assert answers != ["finished"]
+        assert server.process.stderr is not None
+        assert server.process.stderr.read() == ""
+
+
 def test_a_worker_that_spins_is_ended_by_the_second_signal(project: Project) -> None:
     project.write("src/entry.py", SLOW)
     with ServerProcess(project.path) as server:
