@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from emulator.config_keys import BINDING_TYPES, names_in
+from emulator.shell import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ REMOTE_ONLY: Final = frozenset(
     }
 )
 _OR: Final = "give its config too, in a list, or"
+_OR_OPTION: Final = "give its config too, with another -c, or"
 
 
 class AbsentBinding(NamedTuple):
@@ -31,10 +33,17 @@ class AbsentBinding(NamedTuple):
     file: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.name} is declared in {self.section} in {self.file}; {self.why} give a "
-            f"stand-in with bindings={{{self.name!r}: ...}}"
-        )
+        return f"{self._what} {self.why} give a stand-in with bindings={{{self.name!r}: ...}}"
+
+    @property
+    def for_command_line(self) -> str:
+        """The same, with the options of a command for what is to be done."""
+        why = self.why.replace(_OR, _OR_OPTION)
+        return f"{self._what} {why} say --stand-in {quoted(self.name)} if the tests give one"
+
+    @property
+    def _what(self) -> str:
+        return f"{self.name} is declared in {self.section} in {self.file};"
 
 
 def absent_bindings(config: WorkerConfig, workers: Sequence[str]) -> Mapping[str, AbsentBinding]:

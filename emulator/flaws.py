@@ -106,7 +106,10 @@ def option_flaws(worker: Worker) -> Iterator[Flaw]:
 
 
 def binding_flaws(worker: Worker) -> Iterator[tuple[str, Flaw]]:
-    """Yield, with its name, each binding that is declared and not emulated."""
+    """Yield, with its name, each binding that is declared and not emulated.
+
+    For a command, which is told of by its options.
+    """
     for name, absent in worker.absent.items():
         if absent.section not in ("workflows", "durable_objects"):  # the config warns of these
-            yield name, Flaw("missing_binding", str(absent))
+            yield name, Flaw("missing_binding", absent.for_command_line)

@@ -86,7 +86,8 @@ class ObjectReader:
                 item.warn(
                     "script_name",
                     f"is {shown(script)}, which is no Worker here ({', '.join(workers)}): `env` "
-                    f"lacks {item.values.get('name')}; give its config too, in a list",
+                    f"lacks {item.values.get('name')}; give its config too, "
+                    "in a list or with another -c",
                 )
 
     def objects(self, of: Callable[[str], Section], worker: str) -> ObjectsConfig:

@@ -68,7 +68,8 @@ class WorkflowReader:
                 item.warn(
                     "script_name",
                     f"is {shown(script)}, which is no Worker here ({', '.join(workers)}): `env` "
-                    f"lacks {item.values.get('binding')}; give its config too, in a list",
+                    f"lacks {item.values.get('binding')}; give its config too, "
+                    "in a list or with another -c",
                 )
 
     def workflows(self, config: Section, worker: str) -> tuple[WorkflowConfig, ...]:

@@ -9,7 +9,7 @@ import click
 
 from emulator.cli.arguments import given_configs, nearest_config
 from emulator.cli.interrupts import interruptible
-from emulator.cli.options import config_option, environment_option, profile_option
+from emulator.cli.options import config_option, environment_option, profile_option, stand_in_option
 from emulator.cli.problems import find_problems
 from emulator.cli.streams import Gate
 from emulator.cli.terminal import lines, say
@@ -27,13 +27,7 @@ if TYPE_CHECKING:
 @config_option
 @environment_option
 @profile_option
-@click.option(
-    "--stand-in",
-    "stand_ins",
-    metavar="NAME",
-    multiple=True,
-    help="A binding that is not emulated and that the tests give; it is no problem then.",
-)
+@stand_in_option
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,7 +12,7 @@ import click
 
 from emulator.cli.arguments import given_configs, nearest_config
 from emulator.cli.interrupts import interruptible
-from emulator.cli.options import config_option
+from emulator.cli.options import config_option, stand_in_option
 from emulator.cli.problems import find_problems
 from emulator.cli.refusal import Refusal
 from emulator.cli.streams import Gate
@@ -31,6 +32,15 @@ _HEAD = '''\
 
 import pytest
 '''
+_STAND_IN = """
+
+class {label}:
+    \"\"\"Stands in for the binding `{name}`: say here what it answers.\"\"\"
+"""
+_MARK = """
+
+pytestmark = pytest.mark.emulator({arguments})
+"""
 _FETCH = """
 
 async def test_the_worker_answers(emulator):
@@ -71,40 +81,64 @@ Install pytest, and respx to stand in for the outside world, and run the tests:
 
 @click.command("init")
 @config_option
+@stand_in_option
 @click.pass_context
-def command(ctx: click.Context, /, configs: tuple[str, ...]) -> None:
+def command(ctx: click.Context, /, configs: tuple[str, ...], stand_ins: tuple[str, ...]) -> None:
     """Write first tests for the Worker of a wrangler config, in tests/test_worker.py beside it.
+
+    Of several configs the first is the one whose Worker is tested; it has the others' Workers for
+    neighbours, in tests too.
 
     A file that is there is never changed. Exit code: 0 written; 1 the project has problems, see
     `check`; 2 no config, or the file is there already.
     """
-    if len(configs) > 1:
-        raise Refusal("--config: one Worker at a time")
-    (config,) = given_configs(configs) or [nearest_config(Path.cwd())]
-    file = config.parent / FILE
+    paths = given_configs(configs) or [nearest_config(Path.cwd())]
+    file = paths[0].parent / FILE
     if file.exists():
         raise Refusal(f"{_shown(file)} is there already, and is left as it is")
     with interruptible(), Gate(aside=True) as gate:
-        verdict = find_problems([config], profile="production", environment=None, stand_ins=())
+        verdict = find_problems(paths, profile="production", environment=None, stand_ins=stand_ins)
         gate.masker = masker = Masker(verdict.secrets)
         if verdict.loads:
             gate.open(masker)
+    wrong = [text for text in verdict.warnings if text.startswith("--stand-in:")]
+    if wrong:
+        raise Refusal("; ".join(wrong))
     if verdict.problems:
         say(masker(lines("\n".join(verdict.problems))), aside=True)
         say("\nMend these first; `workers-emulator check` lists them.", aside=True)
         ctx.exit(1)
-    settings = examine(config).settings
+    settings = examine(paths).settings
     assert settings is not None, "it has no problems"
-    (worker,) = settings.workers
-    _write(file, "".join(_tests(worker, verdict.handlers.get(worker.name, []))))
+    worker = settings.workers[0]
+    marked = "".join(_marker(file.parent, paths, tuple(dict.fromkeys(stand_ins))))
+    _write(file, "".join(_tests(worker, verdict.handlers.get(worker.name, []), marked)))
     say(f"wrote {_shown(file)}\n\n{_NEXT.format(file=_shown(file))}")
 
 
-def _tests(worker: WorkerConfig, handlers: list[str]) -> Iterator[str]:
+def _marker(folder: Path, configs: list[Path], stand_ins: tuple[str, ...]) -> Iterator[str]:
+    """Yield what the tests' emulators need beyond the nearest config."""
+    arguments = []
+    if len(configs) > 1:
+        names = [Path(os.path.relpath(config, folder)).as_posix() for config in configs]
+        arguments.append(f"config={json.dumps(names)}")
+    given = []
+    for name in stand_ins:
+        label = "StandIn" + re.sub(r"\W", "_", name.title().replace("_", ""))
+        given.append(f"{json.dumps(name)}: {label}()")
+        yield _STAND_IN.format(label=label, name=name)
+    if given:
+        arguments.append(f"bindings={{{', '.join(given)}}}")
+    if arguments:
+        yield _MARK.format(arguments=", ".join(arguments))
+
+
+def _tests(worker: WorkerConfig, handlers: list[str], marked: str) -> Iterator[str]:
     swept = [(_QUEUE, consumer.queue) for consumer in worker.consumers]
     swept += [(_WORKFLOW, workflow.name) for workflow in worker.workflows]
     head = _HEAD.format(name=worker.name)
-    yield head if swept else head.removesuffix("\nimport pytest\n")
+    yield head if swept or marked else head.removesuffix("\nimport pytest\n")
+    yield marked
     if "fetch" in handlers or not handlers:
         yield _FETCH
     labels: dict[str, int] = {}

@@ -57,6 +57,13 @@ environment_option = click.option(
     metavar="NAME",
     help="A section of `env` in the config.",
 )
+stand_in_option = click.option(
+    "--stand-in",
+    "stand_ins",
+    metavar="NAME",
+    multiple=True,
+    help="A binding that is not emulated and that the tests give; it is no problem then.",
+)
 profile_option = click.option(
     "--profile",
     type=click.Choice(get_args(Profile)),

@@ -113,10 +113,71 @@ def test_the_tests_lie_beside_the_config(cli: Cli, monkeypatch: pytest.MonkeyPat
     cli("init", "-c", "../wrangler.jsonc", code=2)
 
 
+CALLER = """
+from workers import Response, WorkerEntrypoint
+
+class Default(WorkerEntrypoint):
+    async def fetch(self, request):
+        return Response(await self.env.STOCK.left() if "left" in request.url else "ok")
+"""
+NEIGHBOUR = """
+from workers import WorkerEntrypoint
+
+class Default(WorkerEntrypoint):
+    async def left(self):
+        return "seven"
+"""
+COMMON = {
+    "main": "src/entry.py",
+    "compatibility_date": "2026-09-01",
+    "compatibility_flags": ["python_workers"],
+}
+
+
+def two_workers(cli: Cli) -> None:
+    service = {"binding": "STOCK", "service": "stock"}
+    cli.write("wrangler.jsonc", json.dumps({**COMMON, "name": "shop", "services": [service]}))
+    cli.write("src/entry.py", CALLER)
+    cli.write("stock/wrangler.jsonc", json.dumps({**COMMON, "name": "stock"}))
+    cli.write("stock/src/entry.py", NEIGHBOUR)
+
+
+def test_a_service_that_is_not_there_is_told_with_the_options_for_it(cli: Cli) -> None:
+    two_workers(cli)
+    told = cli("init", code=1).stderr
+    assert "give its config too, with another -c, or say --stand-in STOCK" in told
+    assert "bindings=" not in told
+
+
+def test_neighbours_are_in_the_tests_too(cli: Cli) -> None:
+    two_workers(cli)
+    cli("init", "-c", ".", "-c", "stock", code=0)
+    file = cli.path / FILE
+    text = file.read_text()
+    assert 'emulator(config=["../wrangler.jsonc", "../stock/wrangler.jsonc"])' in text
+    file.write_text(text.replace('"/")', '"/left")') + '    assert response.text == "seven"\n')
+    code, out = run_tests(cli)
+    assert code == 0, out
+
+
+def test_a_stand_in_is_a_class_to_be_filled_in(cli: Cli) -> None:
+    two_workers(cli)
+    cli("init", "--stand-in", "STOCK", code=0)
+    file = cli.path / FILE
+    text = file.read_text()
+    assert 'emulator(bindings={"STOCK": StandInStock()})' in text
+    says = '    async def left(self):\n        return "none"\n\n\npytestmark'
+    text = text.replace("\npytestmark", says).replace('"/")', '"/left")')
+    file.write_text(text + '    assert response.text == "none"\n')
+    code, out = run_tests(cli)
+    assert code == 0, out
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["-c", "a", "-c", "b"], "one Worker at a time"),
+        (["-c", ".", "-c", "b"], "there is no file"),
+        (["--stand-in", "NOPE"], "--stand-in: no Worker lacks a binding NOPE"),
         (["-c", "nope.jsonc"], "nope.jsonc"),
     ],
 )
