@@ -254,6 +254,8 @@ class Database:
 
     def rollback(self) -> None:
         """Undo what was done since the last `begin`."""
+        if not self._connection.in_transaction:  # a signal ended a statement that wrote
+            self.levels = 0
         if not self.levels:
             return
         self.levels -= 1

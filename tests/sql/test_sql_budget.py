@@ -74,18 +74,39 @@ def test_what_was_written_before_a_statement_that_never_stops_writing_stays(tmp_
         assert database.run("SELECT x FROM t").rows == [(0,)]
 
 
-@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
-def test_what_a_signals_handler_raises_ends_a_statement_and_comes_out_as_it_is(kind):
+@contextmanager
+def struck(kind: type[BaseException]) -> Iterator[None]:
+    """A time-out's signal that strikes soon and raises this."""
+
     def strike(number: int, frame: FrameType | None) -> None:
         raise kind("struck")
 
     before = signal.signal(signal.SIGALRM, strike)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
-        with opened(10**15) as database:
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            with pytest.raises(kind, match=r"^struck$"):
-                database.run(ENDLESS)
-            assert database.run("SELECT 1").rows == [(1,)]
+        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
+def test_what_a_signals_handler_raises_ends_a_statement_and_comes_out_as_it_is(kind):
+    with opened(10**15) as database:
+        with pytest.raises(kind, match=r"^struck$"), struck(kind):
+            database.run(ENDLESS)
+        assert database.run("SELECT 1").rows == [(1,)]
+
+
+def test_a_transaction_can_be_undone_whose_statement_a_signal_ended():
+    with opened(10**15) as database:
+        database.run("CREATE TABLE t (x)")
+        database.flush()
+        database.begin()
+
+        with pytest.raises(KeyboardInterrupt), struck(KeyboardInterrupt):
+            database.run(FILL)
+        database.rollback()
+
+        assert database.levels == 0
+        assert database.run("SELECT count(*) FROM t").rows == [(0,)]
