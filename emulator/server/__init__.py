@@ -16,6 +16,7 @@
     application.py   all of this as one ASGI application
     connections.py   HTTP connections, as uvicorn serves them
     serving.py       the process: socket, signals, the end
+    spinning.py      what holds it up: a Worker that spins, SQL
     state_folder.py  where what is durable lies
     reloading.py     files that change
 
