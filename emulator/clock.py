@@ -32,9 +32,16 @@ def instant(moment: datetime) -> int:
     return (moment - _EPOCH) // _TICK
 
 
+_FIRST: Final = instant(datetime.min.replace(tzinfo=UTC))
+_LAST: Final = instant(datetime.max.replace(tzinfo=UTC))
+
+
 def moment(at: int) -> datetime:
-    """Return an instant as an aware datetime."""
-    return _EPOCH + timedelta(microseconds=at)
+    """Return an instant as an aware datetime: the first or last there is, for what it cannot say.
+
+    JavaScript's dates, as of an alarm, go on for 270,000 years.
+    """
+    return _EPOCH + timedelta(microseconds=min(max(at, _FIRST), _LAST))
 
 
 # No clock goes further. `datetime` ends a year later, which leaves room for what is shown of the

@@ -29,6 +29,21 @@ class Default(WorkerEntrypoint):
         await asyncio.sleep(400 * 365 * 86400)
         return Response("ok")
 """
+ALARM = """
+from workers import DurableObject, Response, WorkerEntrypoint
+
+class Room(DurableObject):
+    async def go(self):
+        await self.ctx.storage.setAlarm(TIME)
+        return str(await self.ctx.storage.getAlarm())
+
+    async def alarm(self, info=None):
+        print("alarm")
+
+class Default(WorkerEntrypoint):
+    async def fetch(self, request):
+        return Response(await self.env.ROOMS.getByName("x").go())
+"""
 TOO_FAR = ["99999 years", 1e12, 1e17, timedelta.max]
 
 
@@ -104,3 +119,28 @@ def test_a_real_clock_stops_at_the_latest_time() -> None:
     machine[0] += 5
     clock.catch_up()
     assert clock.now == LATEST
+
+
+def test_a_moment_beyond_any_date_is_the_last_or_the_first() -> None:
+    assert moment(10**21) == datetime.max.replace(tzinfo=UTC)
+    assert moment(-(10**21)) == datetime.min.replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize("time", ["8.6e15", "8.64e15"])
+def test_an_alarm_may_be_at_any_time_that_javascript_has(folder: Path, time: str) -> None:
+    """ECMAScript: Date's range is 8.64e15 ms. Such an alarm never runs, and stays set."""
+    (folder / "entry.py").write_text(ALARM.replace("TIME", time), "utf-8")
+    bindings = {"bindings": [{"name": "ROOMS", "class_name": "Room"}]}
+    migrations = [{"tag": "v1", "new_sqlite_classes": ["Room"]}]
+    config = {**CONFIG, "durable_objects": bindings, "migrations": migrations}
+    state = folder / "state.db"
+    with Emulator(config, base=folder, state=state) as emulator:
+        response = emulator.run(emulator.fetch("/"))
+        assert (response.status_code, float(response.text)) == (200, float(time))
+        emulator.run(emulator.settle())
+        assert emulator.now < datetime(2026, 1, 2, tzinfo=UTC)
+        assert not emulator.logs
+        emulator.run(emulator.restart())
+        assert emulator.run(emulator.fetch("/")).status_code == 200
+    with Emulator(config, base=folder, state=state) as emulator:
+        assert emulator.run(emulator.fetch("/")).status_code == 200
