@@ -12,7 +12,10 @@ would lose the microsecond after 136 years and could make asyncio spin on a time
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, ClassVar, NewType
+from typing import TYPE_CHECKING, ClassVar, Final, NewType
+
+from emulator.durations import describe
+from emulator.errors import DurationError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +32,30 @@ def instant(moment: datetime) -> int:
     return (moment - _EPOCH) // _TICK
 
 
+_FIRST: Final = instant(datetime.min.replace(tzinfo=UTC))
+_LAST: Final = instant(datetime.max.replace(tzinfo=UTC))
+
+
 def moment(at: int) -> datetime:
-    """Return an instant as an aware datetime."""
-    return _EPOCH + timedelta(microseconds=at)
+    """Return an instant as an aware datetime: the first or last there is, for what it cannot say.
+
+    JavaScript's dates, as of an alarm, go on for 270,000 years.
+    """
+    return _EPOCH + timedelta(microseconds=min(max(at, _FIRST), _LAST))
+
+
+# No clock goes further. `datetime` ends a year later, which leaves room for what is shown of the
+# time after now: retention, time-outs, the next cron.
+LATEST: Final = instant(datetime(9999, 1, 1, tzinfo=UTC))
+
+
+def check_reach(now: int, span: int, name: str) -> None:
+    """Raise `DurationError` where a move by so many microseconds would pass `LATEST`."""
+    if now + span > LATEST:
+        raise DurationError(
+            f"{name} would move the clock past {moment(LATEST).date()}, the latest time it can "
+            f"have; from now on it may move by {describe(max(LATEST - now, 0))} at most"
+        )
 
 
 class Clock:
@@ -63,7 +87,7 @@ class Clock:
 
     def resume(self, now: int, offset: int) -> None:
         """Go on where an earlier process stopped."""
-        self.now = self.horizon = max(now, self.start)
+        self.now = self.horizon = min(max(now, self.start), LATEST)
 
     def restart(self) -> None:
         """Go back to the start."""
@@ -75,6 +99,8 @@ class Clock:
             raise ValueError(
                 f"the clock is at {moment(self.now)}, it cannot go back to {moment(at)}"
             )
+        if at > LATEST:
+            raise ValueError(f"the clock cannot go past {moment(LATEST)}")
         self.now = self.horizon = at
 
 
@@ -120,7 +146,7 @@ class RealClock(Clock):
             if self.on_step_back is not None:
                 self.on_step_back(self._last - machine)
         self._last = machine
-        return machine + self._offset + self._ahead
+        return min(machine + self._offset + self._ahead, LATEST)
 
     def catch_up(self) -> None:
         self.now = max(self.now, self.reading())
@@ -132,7 +158,8 @@ class RealClock(Clock):
             self._offset += at - reading
 
     def resume(self, now: int, offset: int) -> None:
-        self._offset, self._ahead = offset, 0
+        now = min(now, LATEST)
+        self._offset, self._ahead = min(offset, LATEST - self._machine()), 0
         reading = self.reading()
         if now > reading:
             self._ahead = now - reading

@@ -112,6 +112,15 @@ class Examination:
     warnings: tuple[str, ...]
 
 
+def lacks_environment(configs: Sequence[Path], environment: str) -> bool:
+    """Whether no config has this section of `env`; False where one cannot be read."""
+    for path in configs:
+        top = read(path, Report())
+        if top is None or environment in top.section("env"):
+            return False
+    return True
+
+
 def examine(
     config: ConfigSource | Sequence[ConfigSource],
     *,

@@ -61,7 +61,7 @@ class CronTimes:
         day = start.date()
         for found in self._times(start.time()) if self._has(day) else ():
             return datetime.combine(day, found, UTC)
-        for _ in range(_FARTHEST):
+        for _ in range(min(_FARTHEST, (date.max - day).days)):
             day += timedelta(days=1)
             if self._has(day):
                 return datetime.combine(day, time(self.hours[0], self.minutes[0]), UTC)

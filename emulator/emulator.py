@@ -20,7 +20,7 @@ from emulator import importer
 from emulator.analytics.service import Points
 from emulator.caller import Caller, TestEnv, fail
 from emulator.checks import Checks
-from emulator.clock import moment
+from emulator.clock import LATEST, check_reach, instant, moment
 from emulator.deployment import Deployment, deploy
 from emulator.durations import describe, microseconds
 from emulator.errors import (
@@ -391,10 +391,12 @@ class Emulator:
         """Move virtual time forward by exactly this.
 
         All that is due on the way runs in order of due time, what is due at the end included;
-        `advance(0)` runs what is due now.
+        `advance(0)` runs what is due now. Raises `DurationError`, a `ValueError`, for what would
+        pass the year 9998, and moves nothing then.
         """
         self._check_open("advance")
         span = microseconds(duration)
+        check_reach(self._kernel.now, span, f"advance({describe(span)})")
         until = self._kernel.now + span
         goal = Goal(
             f"advance({describe(span)})",
@@ -414,7 +416,7 @@ class Emulator:
         Raises `NotSettled`, naming what is pending, past `limit` of virtual time.
         """
         self._check_open("settle")
-        end = self._kernel.now + microseconds(limit)
+        end = self._kernel.limit(microseconds(limit))
         loop, workflows = self._kernel.loop, self._platform.workflows
 
         def settled() -> bool:
@@ -441,7 +443,7 @@ class Emulator:
             raise TypeError("run_until() takes a synchronous predicate, this one is a coroutine")
         if met:
             return
-        end = self._kernel.now + microseconds(limit)
+        end = self._kernel.limit(microseconds(limit))
         goal = Goal(
             "run_until()", lambda: bool(predicate()), each_event=True, horizon=end, limit=end
         )
@@ -666,6 +668,8 @@ def _check_start(start: datetime | None) -> None:
         raise ConfigError(
             f"start is {start!r}; give an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)"
         )
+    if start is not None and instant(start) > LATEST:
+        raise ConfigError(f"start is {start}; no clock goes past {moment(LATEST)}")
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

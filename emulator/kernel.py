@@ -7,6 +7,7 @@ import random
 from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.capture import Capture
+from emulator.clock import LATEST
 from emulator.collector import Collector
 from emulator.faults import Fault, Faults
 from emulator.findings import Findings
@@ -116,6 +117,10 @@ class Kernel:
     def on_commit(self, commit: Callable[[], None]) -> None:
         """Call `commit` before anything this instant allowed becomes visible outside."""
         self._commits.append(commit)
+
+    def limit(self, span: int) -> int:
+        """The instant so many microseconds from now, or the latest that the clock can have."""
+        return min(self.now + span, LATEST)
 
     def commit(self) -> None:
         """Make durable what happened so far: one transaction for a whole run of the loop."""

@@ -54,7 +54,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple, Unpack, cast
 
 from emulator import adaptations, immortal, unawaited
-from emulator.clock import MICROSECONDS, Clock
+from emulator.clock import LATEST, MICROSECONDS, Clock
 from emulator.foreign import is_foreign, unwatch_time_outs, watch_time_outs
 from emulator.handles import Handle, Timer
 from emulator.refusals import Refusals
@@ -76,8 +76,8 @@ _Ts = TypeVarTuple("_Ts")
 _CREATED = inspect.CORO_CREATED
 # Fewer cancelled timers than this are not worth a rebuild of the heap.
 _COMPACT_FROM = 64
-# Later than `datetime` can say: such a timer never falls due (`asyncio.sleep(math.inf)`).
-_NEVER = 253_402_300_800 * MICROSECONDS
+# Later than any clock goes: such a timer never falls due (`asyncio.sleep(math.inf)`).
+_NEVER = LATEST + 1
 
 
 class PowerCut(BaseException):

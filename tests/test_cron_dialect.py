@@ -154,3 +154,9 @@ def _from_zero(part: str) -> str:
     if span == "*":
         return f"0-6{slash}{step}" if slash else part
     return "-".join(str(int(value) - 1) for value in span.split("-")) + slash + step
+
+
+def test_near_the_end_of_time_there_is_no_next_instant() -> None:
+    last = datetime(9999, 1, 1, tzinfo=UTC)
+    assert parse("0 0 29 2 *").after(last) is None
+    assert parse("0 0 31 12 *").after(last) == datetime(9999, 12, 31, tzinfo=UTC)

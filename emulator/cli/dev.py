@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli.arguments import given_configs, nearest_config
-from emulator.cli.options import config_option, environment_option, profile_option
+from emulator.cli.options import GivenPath, config_option, environment_option, profile_option
 
 if TYPE_CHECKING:
     from emulator.kernel import Profile
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--state",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=GivenPath(path_type=Path, file_okay=False),
     metavar="DIR",
     help="Where queues, Workflows, objects and databases are kept. By default .workers-emulator "
     "beside the (first) config.",
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--record",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=GivenPath(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Record what comes in there, for `workers-emulator run --replay FILE`. A recording that "
     "is there is gone on with.",

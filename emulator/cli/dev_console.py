@@ -1,8 +1,9 @@
 """What the terminal shows of a running server: a line for each thing that happened.
 
 A request is one line, when it is answered; so is a batch, the outcome of its messages, a step, a
-log line, and whatever is lost. With `as_json` every event is a JSON object on a line of its own,
-and so are the server's own words, as `{"server": ...}`.
+log line, and whatever is lost; where the day changes, its date is a line. With `as_json` every
+event is a JSON object on a line of its own, and so are the server's own words, as
+`{"server": ...}`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from emulator.clock import moment
+from emulator.durations import DAY
 from emulator.trace.kinds import brief, tone
 from emulator.trace.timeline import printable
 
@@ -49,6 +52,8 @@ class Console:
         self.on_send: Callable[[str], None] | None = None
         # When requests on their way began, by their subject.
         self._begun: dict[str, int] = {}
+        # That of the line before, in days since the epoch.
+        self._day: int | None = None
 
     def say(self, text: str, *, colour: str | None = None, **facts: Any) -> None:
         """Write what the server itself has to say; `facts` are for programs."""
@@ -76,8 +81,12 @@ class Console:
             lines = [_ENCODER.encode(told.described()) for told in events]
         else:
             lines = []
-            for (kind, _), group in groupby(events, _same):
-                lines += self._lines(kind, list(group))
+            for (kind, *_), group in groupby(events, _same):
+                told_together = list(group)
+                new = list(self._lines(kind, told_together))
+                if new:
+                    lines += self._new_day(told_together[0].event.at)
+                lines += new
         if lines:
             self._write(lines)  # at once: each call is one of the system
 
@@ -97,15 +106,21 @@ class Console:
             elif kind not in _SILENT:
                 yield _line(told, _words(told))
 
+    def _new_day(self, at: int) -> Iterator[str]:
+        """A line with the date where it is another than that of the line before."""
+        day, self._day = self._day, at // DAY
+        if day not in (None, self._day):
+            yield f"{moment(at):%Y-%m-%d}"
+
     def _begin(self, subject: str, at: int) -> None:
         self._begun[subject] = at
         if len(self._begun) > _MOST_OPEN:
             self._begun.pop(next(iter(self._begun)))
 
 
-def _same(told: Told) -> tuple[str, str]:
+def _same(told: Told) -> tuple[str, str, int]:
     """What events have in common that are told together."""
-    return told.event.kind, told.event.subject
+    return told.event.kind, told.event.subject, told.event.at // DAY
 
 
 def _line(told: Told, text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from typing import TYPE_CHECKING, Any, Final, Literal
+from warnings import catch_warnings
 
 import click
 
@@ -15,14 +16,15 @@ from emulator.cli.dev_table import facts, remains, table, warnings
 from emulator.cli.refusal import Refusal
 from emulator.cli.streams import Gate
 from emulator.clock import RealClock
+from emulator.config import lacks_environment, load
 from emulator.durations import describe
-from emulator.errors import RecordingError, StateError
+from emulator.errors import ConfigError, RecordingError, StateError
 from emulator.server.application import Application
 from emulator.server.desk import Desk
 from emulator.server.guard import Guard
 from emulator.server.options import Options
 from emulator.server.reloading import Reloader
-from emulator.server.serving import PortTaken, Server, listen
+from emulator.server.serving import CannotListen, Server, listen
 from emulator.server.state_folder import NAME, StateFolder
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def run(
     as_json: bool,
 ) -> None:
     """Serve until Ctrl-C; raises `Refusal` for what keeps the server from starting."""
+    _check_environment(configs, environment, profile)
     folder = StateFolder(configs[0].parent / NAME if state is None else state.absolute())
     options = Options(
         configs=tuple(configs),
@@ -65,7 +68,7 @@ def run(
     )
     try:
         listening = listen(host, port)
-    except PortTaken as error:
+    except CannotListen as error:
         raise Refusal(str(error)) from None
     try:
         folder.acquire()
@@ -86,6 +89,17 @@ def run(
     finally:
         listening.close()
         folder.release()
+
+
+def _check_environment(configs: Sequence[Path], environment: str | None, profile: Profile) -> None:
+    """Refuse an environment that no config has: no correction of a file is meant."""
+    if environment is None or not lacks_environment(configs, environment):
+        return
+    try:
+        with catch_warnings(action="ignore"):
+            load(list(configs), profile=profile, environment=environment)
+    except ConfigError as error:
+        raise Refusal(str(error)) from None
 
 
 class _Session:

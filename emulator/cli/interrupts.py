@@ -79,7 +79,13 @@ def preparing(seconds: float | None) -> Iterator[None]:
         with time_limit(seconds):
             yield
     except OutOfTime as error:
-        raise Refusal(format_error(error, Path.cwd())) from None
+        raise Refusal(traced(error)) from None
+
+
+def traced(error: BaseException) -> str:
+    """Return the user's traceback of an error that ended a run; the limit's has no name in it."""
+    text = format_error(error, Path.cwd())
+    return text.replace(f"{OutOfTime.__module__}.{OutOfTime.__qualname__}: ", "")
 
 
 def _restore(number: int, handler: Any) -> None:

@@ -17,6 +17,16 @@ from emulator.shell import quoted
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
+class GivenPath(click.Path):
+    """A path; an empty text is none, although `Path("")` is the working directory."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; fails for an empty text."""
+        if value == "":
+            self.fail("the path is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 @dataclass(frozen=True, slots=True)
 class Setting:
     """What the command line says of the scenario and its emulator."""

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from emulator.cli.interrupts import OutOfTime, traced
 from emulator.cli.terminal import lines
 from emulator.clock import instant
 from emulator.durations import describe
 from emulator.faults import format_plan
 from emulator.findings import grouped
-from emulator.location import describe_error, format_error, raised_at
+from emulator.location import describe_error, raised_at
 from emulator.shell import quoted
 from emulator.sweeping.text import count
 from emulator.trace.timeline import write_offset
@@ -182,12 +183,13 @@ def _why(run: Run) -> str:
         return f"the emulator found {', '.join(dict.fromkeys(f.code for f in run.failing))}"
     where = raised_at(error)
     place = f" at {where.relative_to(Path.cwd())}" if where is not None else ""
-    return mask(f"{type(error).__name__}{place}")
+    name = "out of time" if isinstance(error, OutOfTime) else type(error).__name__
+    return mask(f"{name}{place}")
 
 
 def _traceback(run: Run) -> str:
     assert run.error is not None
-    return run.emulator.trace.masker(format_error(run.error, Path.cwd()))
+    return run.emulator.trace.masker(traced(run.error))
 
 
 def to_json(run: Run) -> str:

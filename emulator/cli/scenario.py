@@ -23,6 +23,8 @@ from emulator.cli.refusal import Refusal
 from emulator.cli.rewriting import helpers, rewrite
 from emulator.emulator import Emulator
 from emulator.location import format_error
+from emulator.recording.file import is_recording
+from emulator.shell import quoted
 from emulator.sweeping.run import is_coroutine_function
 
 if TYPE_CHECKING:
@@ -82,6 +84,9 @@ def _import(path: Path) -> ModuleType:
     if not path.is_file():
         what = "is a folder; give a Python file" if path.is_dir() else "is not there"
         raise Refusal(f"the scenario file {path} {what}")
+    if is_recording(path):
+        command = f"workers-emulator run --replay {quoted(str(path))}"
+        raise Refusal(f"{path} is a recording, not a scenario: repeat it with `{command}`")
     file = str(path.absolute())
     name = path.stem
     if name in sys.modules or name in sys.stdlib_module_names:

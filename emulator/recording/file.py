@@ -85,6 +85,23 @@ class RecordingFile:
         )
 
 
+def is_recording(path: Path) -> bool:
+    """Whether a file begins as a recording does; no, where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return _has_mark(file.read(_CHUNK))
+    except OSError:
+        return False
+
+
+def _has_mark(beginning: bytes) -> bool:
+    try:
+        head = json.loads(beginning.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(head, dict) and MARK in head
+
+
 def _open(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
     for name in _FLAGS:
@@ -114,12 +131,7 @@ def _sound_length(file: int, path: Path) -> int:
     if size == 0:
         os.chmod(path, _MODE)
         return 0
-    first = _part(file, 0, _CHUNK).partition(b"\n")[0]
-    try:
-        head = json.loads(first)
-    except ValueError:
-        head = None
-    if not isinstance(head, dict) or MARK not in head:
+    if not _has_mark(_part(file, 0, _CHUNK)):
         raise RecordingError(
             f"{path} is there and is no recording: give another file, or move this one away"
         )

@@ -10,6 +10,7 @@
     failures.py      what a client gets where no Worker answers; pages.py
     routing.py       which Worker a request is for
     control.py       the pages under `/cdn-cgi/`, and the place where others are added
+    bodies.py        the JSON that is sent to them
     triggers.py      `/cdn-cgi/handler/scheduled`, `/cdn-cgi/handler/email`
     status.py        `/cdn-cgi/emulator/status`, `clock` and `events`
     guard.py         who may use them

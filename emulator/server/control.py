@@ -14,7 +14,6 @@ in before an endpoint is called; errors of the emulator's own become answers her
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -100,7 +99,7 @@ class Control:
 def _pages(desk: Desk) -> Starlette:
     parts = [route for name in PARTS for route in import_module(name).routes(desk)]
     triggers = [Route(path, made(desk), methods=["GET", "POST"]) for path, made in TRIGGERS.items()]
-    handlers = {Refused: _refused, EmulatorError: _failed, json.JSONDecodeError: _no_json}
+    handlers = {Refused: _refused, EmulatorError: _failed}
     return Starlette(
         routes=[*triggers, Mount(PREFIX, routes=parts)],
         exception_handlers=handlers,  # type: ignore[arg-type]
@@ -122,7 +121,3 @@ def _refusal(path: str, error: Refused) -> Response:
 
 async def _failed(request: Request, error: EmulatorError) -> Response:
     return JSONResponse({"error": str(error)}, 503 if isinstance(error, _UNAVAILABLE) else 400)
-
-
-async def _no_json(request: Request, error: json.JSONDecodeError) -> Response:
-    return JSONResponse({"error": f"the body is no JSON: {error}"}, 400)

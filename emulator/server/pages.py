@@ -21,8 +21,9 @@ _PROBLEM: Final = """<!doctype html>
 <style>{style}</style></head>
 <body><main><h1>{title}</h1>
 <pre tabindex="0">{text}</pre>
-<p>Save a correction and load this page again: the server goes on as soon as the code loads.
-Nothing that was stored is lost.</p></main></body></html>
+<p>Save a correction and load this page again: requests get this page until then.
+What loaded before, if anything did, goes on with queues, alarms and Workflows. Nothing that was
+stored is lost.</p></main></body></html>
 """
 
 

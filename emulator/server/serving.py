@@ -9,6 +9,7 @@ is durable stays as it is, and the next start goes on from there.
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import signal
 import socket
@@ -46,12 +47,21 @@ class _Unexpected(logging.Handler):
             self._say(self._application.desk.masker()(self.format(record)))
 
 
-class PortTaken(Exception):
-    """The address cannot be listened on; the text says why."""
+# What can be done about an error of `bind`, by its number; all that is not here is a bad host.
+_WAYS_OUT: Final = {
+    errno.EADDRINUSE: "another server runs there: stop it, or choose another port with --port "
+    "(0 takes a free one)",
+    errno.EACCES: "this port is not for everybody: choose one above 1023 with --port",
+}
+_BAD_HOST: Final = "give an address of this machine with --host, such as 127.0.0.1 or 0.0.0.0"
+
+
+class CannotListen(Exception):
+    """The address cannot be listened on; the text says why, and what to do."""
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; raises `PortTaken`."""
+    """Return a socket that listens; raises `CannotListen`."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With its protocol named, or asyncio would not turn Nagle's algorithm off: 40 ms a request.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -59,12 +69,13 @@ def listen(host: str, port: int) -> socket.socket:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
         made.listen(_BACKLOG)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         made.close()
-        raise PortTaken(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; another server may run "
-            "there: stop it, or choose another port with --port (0 takes a free one)"
-        ) from None
+        # A name that is not found has numbers of its own.
+        number = 0 if isinstance(error, socket.gaierror) else getattr(error, "errno", 0)
+        way_out = _WAYS_OUT.get(number, _BAD_HOST)
+        why = getattr(error, "strerror", None) or error
+        raise CannotListen(f"cannot listen on {host}:{port}: {why}; {way_out}") from None
     made.setblocking(False)
     return made
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from emulator.durations import microseconds
+from emulator.server.bodies import json_of
 from emulator.trace.written import write_datetime
 
 if TYPE_CHECKING:
@@ -32,14 +32,13 @@ def routes(desk: Desk) -> Sequence[BaseRoute]:
         return JSONResponse(_status(desk))
 
     async def clock(request: Request) -> Response:
-        body = await request.json()
+        body = await json_of(request)
         asked = body.get("advance") if isinstance(body, dict) else None
         if not isinstance(asked, str | int | float) or isinstance(asked, bool):
             return JSONResponse(
                 {"error": 'give {"advance": "3 days"}, or a number of seconds'}, 400
             )
-        microseconds(asked)  # raises `DurationError`
-        await desk.emulator.advance(asked)
+        await desk.emulator.advance(asked)  # raises `DurationError`
         return JSONResponse({"now": write_datetime(desk.emulator.now)})
 
     async def events(request: Request) -> Response:

@@ -265,7 +265,7 @@ class Instance(Mocking):
         each_event: bool = False,
     ) -> None:
         kernel = self._workflows.kernel
-        end = kernel.now + microseconds(limit)
+        end = kernel.limit(microseconds(limit))
         goal = Goal(
             f"workflows[{self.name!r}] {self.id}: {name}",
             reached,

@@ -30,7 +30,7 @@ class Gate:
         Raises `NotSettled` if it never does.
         """
         year = 365 * 86_400_000_000
-        end = self._kernel.now + year
+        end = self._kernel.limit(year)
         goal = Goal(
             f"gate of {self._name!r}.reached()",
             lambda: self.was_reached,

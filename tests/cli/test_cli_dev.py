@@ -13,12 +13,15 @@ import pytest
 from emulator import Emulator
 from emulator.cli import dev_table
 from emulator.cli.dev_console import Console
+from emulator.config import lacks_environment
 from emulator.server.desk import Desk
 from emulator.server.feed import Feed
 from emulator.server.options import Options
 from emulator.trace.live import LiveTrace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import Cli
 
 CONFIG = """
@@ -165,6 +168,52 @@ def test_no_config_is_told_with_the_names_it_may_have(
     monkeypatch.chdir(cli.path)
     result = cli("dev", code=2)
     assert "there is no wrangler.jsonc" in result.output
+
+
+def test_an_environment_that_no_config_has_is_refused_before_anything_is_made(shop: Cli) -> None:
+    config, record, state = (shop.path / name for name in ("wrangler.jsonc", "r.jsonl", "state"))
+    options = ("-c", str(config), "--record", str(record), "--state", str(state))
+    result = shop("dev", "-e", "nope", "--port", "0", *options, code=2)
+    assert 'No environment found in configuration with name "nope"' in result.output
+    assert "this config has none" in result.output
+    assert "ready" not in result.output
+    assert not record.exists()
+    assert not state.exists()
+
+
+def test_an_environment_that_one_config_has_can_be_corrected(tmp_path: Path) -> None:
+    one, other = tmp_path / "a.jsonc", tmp_path / "b.jsonc"
+    one.write_text('{"name": "a", "env": {"there": {}}}', "utf-8")
+    other.write_text('{"name": "b"}', "utf-8")
+    broken = tmp_path / "c.jsonc"
+    broken.write_text("{", "utf-8")
+    assert lacks_environment([other], "there")
+    assert not lacks_environment([other, one], "there")
+    assert not lacks_environment([other, broken], "there")
+
+
+@pytest.mark.parametrize("option", ["--state", "--record"])
+def test_an_empty_path_is_refused(shop: Cli, option: str) -> None:
+    result = shop("dev", "-c", str(shop.path / "wrangler.jsonc"), option, "", code=2)
+    assert f"Invalid value for '{option}': the path is empty" in result.output
+
+
+def test_a_new_day_has_a_line_before_what_happened_on_it(shop: Cli) -> None:
+    lines: list[str] = []
+    console = Console(lines.extend)
+    with Emulator(shop.path / "wrangler.jsonc", history=100) as emulator:
+        feed = Feed(100)
+        feed.attach(emulator.trace)  # type: ignore[arg-type]
+        for _ in range(2):
+            emulator.run(emulator.fetch("/"))
+            emulator.run(emulator.advance("2 days 1 h"))
+        emulator.run(emulator.fetch("/"))
+        feed.publish()
+        console.show(feed.since(0))
+    bare = [line for line in lines if not line.startswith(("0", " "))]
+    assert bare == ["2026-01-03", "2026-01-05"]
+    assert lines[lines.index("2026-01-03") + 1].startswith("01:00:00.000")
+    assert lines[0].startswith("00:00:00.000")
 
 
 def test_a_server_does_not_import_pytest(shop: Cli) -> None:

@@ -430,3 +430,13 @@ def test_groups_and_causes_are_shown_with_the_users_lines(cli: Cli) -> None:
     assert "  | ValueError: inner" in out
     assert "RuntimeError: outer" in out
     assert "/asyncio/" not in out
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+def test_a_recording_in_the_place_of_a_scenario_is_told_how_to_repeat(
+    cli: Cli, command: str
+) -> None:
+    path = cli.write("desk.jsonl", '{"recording": 1, "plan": null}\n{"at": null}\n')
+    result = cli(command, str(path), code=2)
+    assert "desk.jsonl is a recording, not a scenario" in result.output
+    assert "run --replay" in result.output

@@ -198,14 +198,14 @@ class Default(WorkerEntrypoint):
         signal.raise_signal(signal.SIGALRM)
 """
 LIMIT = ("--timeout", "3600")
-TOLD = "OutOfTime: more than 3600 s of real time, the limit of --timeout"
+TOLD = "\nmore than 3600 s of real time, the limit of --timeout"
 
 
 @pytest.mark.parametrize(
     ("name", "place"),
     [
-        ("worker", "OutOfTime at src/entry.py:7"),
-        ("itself", "OutOfTime at ends.py:12"),
+        ("worker", "out of time at src/entry.py:7"),
+        ("itself", "out of time at ends.py:12"),
         ("waits", "the scenario waited at ends.py:16"),
     ],
 )

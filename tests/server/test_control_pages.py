@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -9,11 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 from served_project import CONFIG, WORKER, Connection
 
+from emulator.clock import LATEST, RealClock
+
 if TYPE_CHECKING:
     from served_project import Project, Served
 
 pytestmark = pytest.mark.asyncio
 
+EMULATOR = "/cdn-cgi/emulator"
 SCHEDULED = "/cdn-cgi/handler/scheduled"
 
 
@@ -141,6 +145,75 @@ async def test_a_wrong_clock_request_is_refused(project: Project, body: str) -> 
         answer = await served.client.post("/cdn-cgi/emulator/clock", content=body)
         assert answer.status_code == 400
         assert answer.json()["error"]
+
+
+@pytest.mark.parametrize("clock", ["virtual", "real"])
+@pytest.mark.parametrize("duration", ["99999 years", 1e12, 1e17])
+async def test_a_move_past_the_latest_time_is_refused_and_touches_nothing(
+    project: Project, clock: str, duration: object
+) -> None:
+    async with project.served(clock=clock, state=project.state) as served:
+        page = f"{EMULATOR}/clock"
+        answer = await served.client.post(page, json={"advance": duration})
+        assert answer.status_code == 400
+        assert "past 9999-01-01, the latest time" in answer.json()["error"]
+        if isinstance(duration, str):
+            page = f"{EMULATOR}/dashboard/clock/advance"
+            answer = await served.client.post(page, json={"duration": duration})
+            assert answer.status_code == 400
+            assert "past 9999-01-01, the latest time" in answer.json()["error"]
+        status = (await served.client.get(f"{EMULATOR}/status")).json()
+        assert status["now"] < "2100"
+        assert not [text for text, bad in served.news if bad]
+    async with project.served(clock=clock, state=project.state) as served:
+        assert (await served.client.get("/")).status_code == 200
+
+
+@pytest.mark.parametrize("clock", ["virtual", "real"])
+async def test_a_state_whose_clock_ran_too_far_opens(project: Project, clock: str) -> None:
+    """One that an earlier version left: the clock stands at the latest time."""
+    project.write("wrangler.jsonc", CONFIG.replace('"0 0 29 2 *"', ""))
+    async with project.served(clock=clock, state=project.state) as served:
+        kernel = served.desk.platform.kernel
+        kernel.clock.now = kernel.clock.horizon = LATEST + 1_000_000 * 86_400_000_000
+        if isinstance(kernel.clock, RealClock):
+            kernel.clock._offset = LATEST
+        await served.client.post("/", content=b"hello")
+    project.write("wrangler.jsonc", CONFIG)
+    async with project.served(clock=clock, state=project.state) as served:
+        status = await served.client.get(f"{EMULATOR}/status")
+        assert status.status_code == 200
+        assert status.json()["now"].startswith("9999-01-01T00:00:00")
+        assert (await served.client.get("/")).status_code == 200
+        answer = await served.client.get(f"{EMULATOR}/dashboard/clock")
+        assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("depth", [400, 900, 980, 100_000])
+@pytest.mark.parametrize("page", ["/clock", "/dashboard/faults/arm", "/dashboard/clock/advance"])
+@pytest.mark.parametrize("body", ["[]", '{"advance":[]}', '{"site":[]}', '{"duration":[]}'])
+async def test_deeply_nested_json_is_refused(
+    project: Project, page: str, depth: int, body: str
+) -> None:
+    text = body.replace("[]", "[" * depth + "]" * depth)
+    async with project.served() as served:
+        for content in (text, text[:depth]):
+            answer = await served.client.post(
+                EMULATOR + page, content=content, headers={"content-type": "application/json"}
+            )
+            assert answer.status_code == 400
+            assert answer.json()["error"]
+
+
+async def test_requests_are_answered_while_the_clock_makes_a_long_move(project: Project) -> None:
+    project.write("wrangler.jsonc", CONFIG.replace("0 0 29 2 *", "* * * * *"))
+    async with project.served() as served:
+        moving = asyncio.create_task(served.advance("14 days"))
+        while len(served.logs) < 10:  # noqa: ASYNC110 (nothing tells of a cron)
+            await asyncio.sleep(0)
+        assert (await served.client.get("/")).status_code == 200
+        assert not moving.done()
+        await moving
 
 
 async def test_status_tells_workers_and_time(project: Project) -> None:

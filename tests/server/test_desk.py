@@ -143,7 +143,9 @@ async def test_queues_accept_and_deliver_while_the_code_is_broken(project: Proje
 async def test_a_server_that_starts_with_broken_code_recovers(project: Project) -> None:
     project.write("src/entry.py", "def broken(:\n")
     async with project.served() as served:
-        assert (await served.client.get("/")).status_code == 500
+        answer = await served.client.get("/")
+        assert answer.status_code == 500
+        assert "What loaded before, if anything did, goes on with queues" in answer.text
         status = (await served.client.get("/cdn-cgi/emulator/status")).json()
         assert status["problem"]["title"] == "The code does not load"
         answer = await served.client.post("/cdn-cgi/emulator/clock", json={"advance": 1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from emulator.durations import describe, microseconds
+from emulator.durations import describe
 from emulator.server.dashboard.endpoints import Wrong, acts, reads
 from emulator.server.dashboard.shown import now_text, text_of, time_text
 from emulator.timers import describe as describe_timer
@@ -55,9 +55,7 @@ def _timer(desk: Desk, timer: Timer) -> Answer:
 
 
 async def _advance(desk: Desk, asked: Asked) -> Answer:
-    duration = asked.text("duration")
-    microseconds(duration)  # raises `DurationError`
-    await desk.emulator.advance(duration)
+    await desk.emulator.advance(asked.text("duration"))  # raises `DurationError`
     return {"now": now_text(desk)}
 
 

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from emulator.errors import EmulatorClosed, EmulatorError, StateError
+from emulator.server.bodies import json_of, read_json
 from emulator.server.problem import NotRunning
 from emulator.values import JsException
 
@@ -85,12 +86,9 @@ class Asked:
         return self.number("from", 0), min(self.number("rows", _ROWS) or 1, MOST_ROWS)
 
     def parsed(self, name: str) -> Any:
-        """Return the value of a text of JSON, None for an empty one; raises `Wrong`."""
+        """Return the value of a text of JSON, None for an empty one; raises `NoJson`."""
         text = self.text(name, "")
-        try:
-            return json.loads(text) if text.strip() else None
-        except (ValueError, RecursionError) as error:
-            raise Wrong(f"{name} is no JSON: {error}") from None
+        return read_json(text, name) if text.strip() else None
 
 
 def reads(desk: Desk, path: str, answer: Callable[[Desk, Asked], Any]) -> Route:
@@ -109,7 +107,7 @@ def acts(desk: Desk, path: str, act: Callable[[Desk, Asked], Awaitable[Any]]) ->
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             return as_json({"error": "send JSON, as application/json"}, 415)
-        given = json.loads(await request.body())
+        given = await json_of(request)
         if not isinstance(given, dict):
             return as_json({"error": "send a JSON object"}, 400)
         return await _answered(desk, Asked(given), act)
