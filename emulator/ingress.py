@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 import httpx
 
 from emulator.bindings.outbound import read_body
-from emulator.entrypoints import awaited
 from emulator.errors import WorkerCrashed, WorkerLoadError
 from emulator.event_record import Onset
 from emulator.faults.sites import site_name
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from emulator.isolate import Worker
     from emulator.kernel import Kernel
+    from emulator.pump import Pump
     from emulator.websockets.line import End
 
     # What answers before a Worker: with the response and the file it serves, or not at all.
@@ -81,6 +81,11 @@ class Exchange:
         self._changed: asyncio.Future[None] | None = None
 
     # -- the client's side -----------------------------------------------------------------------
+
+    @property
+    def pump(self) -> Pump:
+        """What runs the simulation it is in."""
+        return self._kernel.pump
 
     @property
     def answered(self) -> bool:
@@ -188,8 +193,8 @@ class Ingress:
         faults = kernel.faults.meet(site_name("request", request.method, path))
         action = faults[0].action if faults else ""
         kernel.trace.masker.meet(request.headers)
-        facts = {"worker": worker.name, "url": request.url}
-        kernel.record("request", subject, **facts, **http_body(request.body))
+        facts = {"worker": worker.name, "url": request.url, **http_body(request.body)}
+        kernel.trace.add(kernel.clock.now, "request", subject, facts)
         if action == "crash_before":
             worker.crash()
             exchange.fail(_crashed(subject, "before its handler ran"))
@@ -205,7 +210,8 @@ class Ingress:
         invocation.struck = bool(faults)
         invocation.on_killed = lambda: self._killed(exchange, subject)
         self._open[exchange] = invocation
-        invocation.watch(Onset.fetch(request))
+        if worker.tailed is not None:
+            invocation.watch(Onset.fetch(request))
         invocation.start(self._serve(worker, invocation, exchange, action))
 
     def _serve_asset(
@@ -238,8 +244,9 @@ class Ingress:
         if exchange.abandoned:
             invocation.fails("canceled")
         if not action:
-            carried = http_body(response.body)
-            self._kernel.record("response", invocation.subject, status=response.status, **carried)
+            kernel = self._kernel
+            facts = {"status": response.status, **http_body(response.body)}
+            kernel.trace.add(kernel.clock.now, "response", invocation.subject, facts)
         if action == "lose_reply":
             exchange.streaming = False  # nobody reads
         else:
@@ -262,7 +269,8 @@ class Ingress:
         incoming = request_from_web(request)
         # A class gets the SDK's `Request`, a global handler JavaScript's.
         value = handler(wrap(incoming) if isolate.script.default is None else Request(incoming))
-        value = await awaited(value)
+        if hasattr(value, "__await__"):
+            value = await value
         try:
             return handshake.check(request, response_to_web(value))
         except JsException as error:

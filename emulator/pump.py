@@ -36,6 +36,7 @@ from asyncio import events
 from contextlib import contextmanager
 from contextvars import Context
 from dataclasses import dataclass, field
+from functools import partial
 from time import sleep
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,40 @@ class Goal:
     stop_at: int | None = None
     limit: int | None = None
     where: str = ""
-    future: asyncio.Future[None] = field(init=False)
+    future: asyncio.Future[None] | Told = field(init=False)
+
+
+class Told:
+    """Takes the place of a goal's future where nobody awaits it: calls back, once.
+
+    The argument is what went wrong, or None: then it is called at once.
+    """
+
+    __slots__ = ("_call", "_loop")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, call: Callable[[BaseException | None], None]
+    ) -> None:
+        self._loop = loop
+        self._call: Callable[[BaseException | None], None] | None = call
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    def done(self) -> bool:
+        return self._call is None
+
+    def set_result(self, _: None) -> None:
+        self._take()(None)
+
+    def set_exception(self, error: BaseException) -> None:
+        # Goals are being gone through, perhaps inside the simulation.
+        self._loop.call_soon(self._take(), error)
+
+    def _take(self) -> Callable[[BaseException | None], None]:
+        call, self._call = self._call, None
+        assert call is not None
+        return call
 
 
 class Pump:
@@ -118,6 +152,8 @@ class Pump:
         self._reached: list[Goal] = []
         self._outer: asyncio.AbstractEventLoop | None = None
         self._scheduled = False
+        # Between `gather` and `go`, and whether a turn is to run at its end.
+        self._gathering = self._gathered = False
         self._turns_waited = 0
         self._turns_at_once = 0
         self._look_again: asyncio.TimerHandle | None = None
@@ -159,6 +195,23 @@ class Pump:
         self._driver = None
         self._stop_looking()
 
+    def gather(self) -> None:
+        """Run no turn until `go`: what comes in meanwhile is one turn's work."""
+        self._gathering = True
+
+    def go(self) -> None:
+        """Run the turn that was held back; at once, if the driver's loop has nothing else to do."""
+        self._gathering = False
+        if not self._gathered:
+            return
+        self._gathered = False
+        outer = self._outer
+        assert outer is not None
+        if has_ready(outer, Pump._turn) is False:
+            self._context.run(self._turn, outer)
+        else:
+            outer.call_soon(self._turn, outer, context=self._context)
+
     async def may_leave(self) -> None:
         """Wait, on the driver's loop, until what happened so far is durable.
 
@@ -198,15 +251,34 @@ class Pump:
         # Asked for where a call is stuck, which one on a server never is, or gives up.
         if self._driver is None or goal.limit is not None:
             goal.where = _caller()
+        self._add(goal, outer)
+        try:
+            await goal.future
+        finally:
+            self._leave(goal)
+
+    def follow(self, goal: Goal, call: Callable[[BaseException | None], None]) -> None:
+        """Pump until the goal is reached, of a loop that drives this pump, and then call back.
+
+        What `reach` raises is the argument. The callback runs where a turn of the pump ends, and
+        must not raise.
+        """
+        assert self._driver is not None
+        goal.future = Told(self._driver, partial(self._tell, goal, call))
+        self._add(goal, self._driver)
+
+    def _tell(
+        self, goal: Goal, call: Callable[[BaseException | None], None], error: BaseException | None
+    ) -> None:
+        self._leave(goal)
+        call(error)
+
+    def _add(self, goal: Goal, outer: asyncio.AbstractEventLoop) -> None:
         if self._goals:
             self._goals = [other for other in self._goals if not _is_lost(other)]
         self.calls += 1
         self._goals.append(goal)
         self._schedule(outer)
-        try:
-            await goal.future
-        finally:
-            self._leave(goal)
 
     def _misplaced(self, goal: Goal) -> EmulatorError:
         if self.inside:
@@ -256,7 +328,9 @@ class Pump:
         if self._scheduled and self._outer is outer:
             return
         self._scheduled, self._outer = True, outer
-        if isinstance(outer, SimLoop):
+        if self._gathering and outer is self._driver:
+            self._gathered = True
+        elif isinstance(outer, SimLoop):
             # The turn is not part of the invocation that called, which may lose its power.
             outer.kernel_soon(self._turn, outer)
         else:

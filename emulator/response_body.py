@@ -24,21 +24,19 @@ def as_sent(request: WebRequest, response: WebResponse) -> WebResponse:
     """
     if response.status in _WITHOUT_BODY:
         return replace(response, body=b"")
-    names = {name for name, _ in response.headers}
-    body = response.body
-    if "content-encoding" in names and ("content-encoding", "gzip") in response.headers:
+    body, headers = response.body, response.headers
+    if ("content-encoding", "gzip") in headers:
         body = _compressed(body) if isinstance(body, bytes) else _compressing(body)
-    length: tuple[tuple[str, str], ...] = ()
+    has_length = any(name == "content-length" for name, _ in headers)
     if isinstance(body, bytes):
-        headers = tuple(pair for pair in response.headers if pair[0] != "content-length")
-        length = (("content-length", str(len(body))),)
-    else:
-        headers = response.headers
-        if "content-length" not in names:
-            length = (("transfer-encoding", "chunked"),)
+        if has_length:
+            headers = tuple(pair for pair in headers if pair[0] != "content-length")
+        headers = (*headers, ("content-length", str(len(body))))
+    elif not has_length:
+        headers = (*headers, ("transfer-encoding", "chunked"))
     if request.method == "HEAD":
         body = b""
-    return WebResponse(response.status, response.status_text, headers + length, body, response.url)
+    return WebResponse(response.status, response.status_text, headers, body, response.url)
 
 
 def _compressed(body: bytes) -> bytes:

@@ -95,11 +95,14 @@ class Masker:
 
         The latest 200 different ones are remembered.
         """
-        new = dict.fromkeys(
+        found = [
             (mask, value)
             for name, value in headers
-            if (mask := credential(name)) and len(value) >= _SHORTEST_TOKEN
-        )
+            if (mask := _HEADERS.get(name.lower())) and len(value) >= _SHORTEST_TOKEN
+        ]
+        if not found:
+            return
+        new = dict.fromkeys(found)
         if new.keys() <= self._met.keys():
             return
         self._met |= new

@@ -59,9 +59,9 @@ class _Crossing:
     __iter__ = __await__
 
     def __hash__(self) -> int:
-        future = cast("Future", self)
+        future: Any = self
         try:
-            return future.number
+            return future.number  # type: ignore[no-any-return]
         except AttributeError:
             number = future.number = next(cast("SimLoop", future._loop).numbers)
             return number
@@ -160,7 +160,7 @@ async def _drive(coroutine: Coroutine[Any, Any, Any], scope: Scope | None, loop:
 def _end(scope: Scope, loop: SimLoop) -> None:
     # Not in `_drive`: the traceback of a task's exception would hold the task by a local variable.
     # When a loop that was closed early is collected there is no current task.
-    task = cast("asyncio.Task[Any]", asyncio.current_task(loop))
+    task: Any = asyncio.current_task(loop)
     if scope.tasks.pop(task, task) is task:
         scope.closing.pop(task, None)
 

@@ -46,7 +46,7 @@ class ExecutionContext(HostObject):
     def __init__(self, host: _Event, *, patched: bool = True) -> None:
         self._host = host
         self._patched = patched
-        self.props: dict[str, Any] = deepcopy(dict(host.props))
+        self.props: dict[str, Any] = deepcopy(dict(host.props)) if host.props else {}
 
     def js_lookup(self, name: str) -> Any:
         """Return a member; `exports`, the Worker's own as bindings, came with a date."""

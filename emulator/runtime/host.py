@@ -67,7 +67,9 @@ class SocketEnd(Protocol):
         """Break the connection."""
 
 
-@dataclass(frozen=True, slots=True)
+# These two are made for each request, and not changed: to have them `frozen` would cost the time of
+# a call for each of their fields.
+@dataclass(slots=True)
 class WebRequest:
     """A request as it crosses the boundary: `headers` in order, names lower-case."""
 
@@ -78,7 +80,7 @@ class WebRequest:
     redirect: str = "follow"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WebResponse:
     """A response as it crosses the boundary; `url` is the final one after redirects."""
 

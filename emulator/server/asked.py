@@ -16,7 +16,7 @@ OF_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding
 _SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Asked:
     """A request's method, URL and headers, the client's address among these."""
 

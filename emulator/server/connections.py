@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from emulator.server.direct import has_body, whole_answer
+from emulator.server.failures import NO_ANSWER
+
 if TYPE_CHECKING:
     import asyncio
+
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+    from emulator.ingress import Exchange
+    from emulator.server.gateway import Gateway, Receive, Scope, Send
 
 # More than this is not gathered: the transport is to notice that a client is slow.
 _MOST_GATHERED: Final = 65_536
@@ -42,6 +50,18 @@ class GatheringTransport:
             gathered, self._gathered, self._size = self._gathered, [], 0
             self.wrapped.write(b"".join(gathered))
 
+    def write_now(self, data: bytes) -> None:
+        """Send this now."""
+        if self._gathered:
+            self.write(data)
+            self.flush()
+        else:
+            self.wrapped.write(data)
+
+    def is_closing(self) -> bool:
+        """Whether the connection is closed, or about to be."""
+        return self.wrapped.is_closing()
+
     def close(self) -> None:
         """Close the connection when everything is sent."""
         self.flush()
@@ -52,24 +72,136 @@ class GatheringTransport:
 
 
 class Connection(HttpToolsProtocol):
-    """One connection with a client."""
+    """One connection with a client.
+
+    A request whose body and answer are whole is answered without a task (`direct.py`).
+    """
+
+    # What is to be answered directly as soon as its body is there.
+    _arriving: tuple[Gateway, RequestResponseCycle] | None = None
+    _gathering: GatheringTransport
+    # When the last answer was complete, if nothing came in since.
+    _idle_since: float | None = None
 
     def connection_made(  # type: ignore[override]  # as uvicorn's own
         self, transport: asyncio.Transport
     ) -> None:
         """Called by the event loop when there is one."""
-        gathering = GatheringTransport(transport, self.loop)
-        super().connection_made(cast("asyncio.Transport", gathering))
+        self._gathering = GatheringTransport(transport, self.loop)
+        super().connection_made(cast("asyncio.Transport", self._gathering))
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        gateway: Gateway | None = getattr(app, "gateway", None)
+        scope: Any = cycle.scope
+        waits = None if gateway is None or gateway.is_recorded else has_body(scope)
+        if gateway is None or waits is None:
+            super()._start_asgi_task(cycle, app)
+        elif waits and cycle.more_body:
+            self._arriving = gateway, cycle
+        else:
+            self._begin(gateway, cycle)
+
+    def on_message_complete(self) -> None:
+        """Called when a request is complete."""
+        super().on_message_complete()
+        if self._arriving is not None:
+            (gateway, cycle), self._arriving = self._arriving, None
+            self._begin(gateway, cycle)
+
+    def _begin(self, gateway: Gateway, cycle: RequestResponseCycle) -> None:
+        """Send a request to its Worker."""
+
+        def started(error: BaseException | None) -> None:
+            self._answer(gateway, cycle, exchange, error)
+
+        scope: Any = cycle.scope
+        try:
+            exchange = gateway.begin(scope, bytes(cycle.body), started)
+        except NO_ANSWER:
+            super()._start_asgi_task(cycle, self.app)  # for a page that says why
+
+    def _answer(
+        self,
+        gateway: Gateway,
+        cycle: RequestResponseCycle,
+        exchange: Exchange,
+        error: BaseException | None,
+    ) -> None:
+        """Answer a request whose answer has begun; if that takes time, in a task."""
+        if error is None and cycle.keep_alive and not self.flow.write_paused:
+            answer = whole_answer(exchange, cycle.default_headers)
+            if answer is not None:
+                gateway.answered(exchange)
+                if not cycle.disconnected:
+                    cycle.response_started = cycle.response_complete = True
+                    self._gathering.write_now(answer)
+                    self.on_response_complete()
+                return
+        cycle.body.clear()  # the Worker has it
+
+        async def go_on(_: Scope, receive: Receive, send: Send) -> None:
+            await gateway.finish(exchange, error, receive, send)
+
+        super()._start_asgi_task(cycle, cast("Any", go_on))
+
+    def data_received(self, data: bytes) -> None:
+        """Called with what the client has sent."""
+        gateway: Gateway | None = getattr(self.app, "gateway", None)
+        pump = None if gateway is None else gateway.pump
+        if pump is None:
+            super().data_received(data)
+            return
+        # The turn that a request waits for runs here, if nothing else has come in.
+        pump.gather()
+        try:
+            super().data_received(data)
+        finally:
+            pump.go()
 
     def on_response_complete(self) -> None:
         """Called when an answer is complete: it need not wait for the event loop."""
-        if isinstance(self.transport, GatheringTransport):
-            self.transport.flush()
-        super().on_response_complete()
+        self._gathering.flush()
+        if self.pipeline or self.transport.is_closing():
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        self.flow.resume_reading()
+        self._idle_since = self.loop.time()
+        if self.timeout_keep_alive_task is None:
+            self._close_when_idle(self.timeout_keep_alive)
+
+    # One timer goes on from request to request, where uvicorn makes one for each.
+
+    def _unset_keepalive_if_required(self) -> None:
+        """Called when something came in, or the connection is lost: the timer finds out."""
+        self._idle_since = None
+
+    def _close_when_idle(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            seconds, self.timeout_keep_alive_handler
+        )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close the connection if it was kept in vain for its time."""
+        self.timeout_keep_alive_task = None
+        if self._idle_since is None:
+            return  # the answer starts the timer again
+        left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._close_when_idle(left)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called when the connection is over."""
+        super().connection_lost(exc)
+        self._arriving = None
+        if self.timeout_keep_alive_task is not None:
+            self.timeout_keep_alive_task.cancel()
+            self.timeout_keep_alive_task = None
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to the protocol of WebSockets."""
-        if isinstance(self.transport, GatheringTransport):
-            self.transport.flush()
-            self.transport = self.transport.wrapped
+        self._gathering.flush()
+        self.transport = self._gathering.wrapped
         super().handle_websocket_upgrade()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.client import reach
 from emulator.errors import EmulatorClosed, StateError
+from emulator.pump import Goal
 from emulator.runtime.host import WebRequest
 from emulator.server.asked import Asked, sent
 from emulator.server.failures import NO_ANSWER, failure
@@ -55,6 +56,59 @@ class Gateway:
         if page is not None:
             await page.send(send, head_only=asked.method == "HEAD")
 
+    # -- for a connection that answers directly --------------------------------------------------
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether what comes in is written down, message by message."""
+        return self._desk.recorder is not None
+
+    @property
+    def pump(self) -> Pump | None:
+        """What runs the simulation, if there is one."""
+        return self._desk.platform.kernel.pump if self._desk.is_running else None
+
+    def begin(
+        self, scope: Scope, body: bytes, started: Callable[[BaseException | None], None]
+    ) -> Exchange:
+        """Send a request whose body is whole to its Worker; `started` is called with the answer.
+
+        That is when the answer's head is there, or with what keeps it from coming. Raises one of
+        `NO_ANSWER` where the request cannot be sent.
+        """
+        desk = self._desk
+        if desk.problem is not None:
+            raise NotRunning(desk.problem)
+        asked = Asked.of(scope)
+        worker = desk.routing.worker(asked.host, asked.path, asked.named)
+        exchange = desk.dispatch(worker, WebRequest(asked.method, asked.url, asked.headers, body))
+        name = desk.open[exchange] = f"{asked.method} {asked.url}"
+        goal = Goal(name, lambda: exchange.started, advance=False)
+        desk.platform.kernel.pump.follow(goal, started)
+        return exchange
+
+    def answered(self, exchange: Exchange) -> None:
+        """Told when an answer to what began directly is on its way."""
+        del self._desk.open[exchange]
+
+    async def finish(
+        self, exchange: Exchange, error: BaseException | None, receive: Receive, send: Send
+    ) -> None:
+        """Answer what began directly, as far as it has come; `error` keeps it from that."""
+        try:
+            if error is not None:
+                exchange.abandon()
+                raise error
+            page = await self._answer(exchange, None, receive, send)
+        except NO_ANSWER as told:
+            page = failure(told, self._desk.masker())
+        finally:
+            self.answered(exchange)
+        if page is not None:
+            await page.send(send, head_only=exchange.request.method == "HEAD")
+
+    # -- details ---------------------------------------------------------------------------------
+
     async def _serve(self, asked: Asked, first: Any, receive: Receive, send: Send) -> Page | None:
         """Let a Worker answer; returns a page where there is no answer of its."""
         desk = self._desk
@@ -77,7 +131,7 @@ class Gateway:
         exchange = desk.dispatch(worker, request)
         desk.open[exchange] = f"{request.method} {asked.url}"
         try:
-            page = await self._answer(kernel.pump, exchange, incoming, receive, send)
+            page = await self._answer(exchange, incoming, receive, send)
             if watch is not None and page is not None:
                 watch.page(page)
             return page
@@ -92,14 +146,14 @@ class Gateway:
 
     async def _answer(
         self,
-        pump: Pump,
         exchange: Exchange,
         incoming: asyncio.Task[None] | None,
         receive: Receive,
         send: Send,
     ) -> Page | None:
-        name = self._desk.open[exchange]
-        await reach(pump, exchange, name, lambda: exchange.started, advance=False)
+        pump, name = exchange.pump, self._desk.open[exchange]
+        if not exchange.started:
+            await reach(pump, exchange, name, lambda: exchange.started, advance=False)
         head = exchange.head
         if head is None:
             return failure(exchange.error, self._desk.masker())

@@ -1,0 +1,79 @@
+"""Requests whose answer is whole at once, as most are, without a task of their own.
+
+A request to a Worker begins in the very callback that read it, and its answer is written by the
+pump's, when what happened is durable. Whatever has to wait in between (a body that streams in or
+out, a client that reads slowly) goes on as the ASGI application does it, and so does everything out
+of the ordinary.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE
+
+from emulator.server.asked import sent
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from emulator.ingress import Exchange
+    from emulator.server.gateway import Scope
+
+    Headers = Sequence[tuple[bytes, bytes]]
+
+_CONTROL: Final = "/cdn-cgi/"
+# A connection stops reading where more than this is unread, until the application asks for it.
+_MOST_BODY: Final = 65_536
+# Headers as lines, which are the same in most answers; so many are kept.
+_MOST_LINES: Final = 1024
+_lines: dict[tuple[bytes, bytes], bytes] = {}
+
+
+def has_body(scope: Scope) -> bool | None:
+    """Whether a request has a body to wait for; None if the ASGI application is to answer it."""
+    if scope["path"].startswith(_CONTROL):
+        return None
+    found = False
+    for name, value in scope["headers"]:
+        if name == b"content-length":
+            if not value.isdigit() or int(value) > _MOST_BODY:
+                return None
+            found = value != b"0"
+        elif name in (b"transfer-encoding", b"expect"):
+            return None
+    return found
+
+
+def whole_answer(exchange: Exchange, default: Headers) -> bytes | None:
+    """Return an answer as it goes over the wire, if it is whole and has nothing unusual.
+
+    `default` are the server's own headers.
+    """
+    head = exchange.head
+    if head is None or not exchange.body_done or exchange.error is not None:
+        return None
+    if exchange.request.method == "HEAD" or head.status not in STATUS_LINE:
+        return None
+    body = b"".join(exchange.chunks)
+    headers = sent(head.headers)
+    # As `as_sent` leaves it; not there where the status allows no body.
+    if not headers or headers[-1] != (b"content-length", b"%d" % len(body)):
+        return None
+    parts = [STATUS_LINE[head.status]]
+    for pair in (*default, *headers):
+        line = _lines.get(pair) or _line(*pair)
+        if line is None:
+            return None
+        parts.append(line)
+    return b"".join((*parts, b"\r\n", body))
+
+
+def _line(name: bytes, value: bytes) -> bytes | None:
+    """A header as a line, unless uvicorn would refuse it."""
+    if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
+        return None
+    if len(_lines) >= _MOST_LINES:
+        _lines.clear()
+    line = _lines[name, value] = b"%b: %b\r\n" % (name.lower(), value)
+    return line
