@@ -45,6 +45,7 @@ _LAYERS = (
     ("errors", "immortal", "scope", "clock", "durations", "registry", "outer"),
     (
         "shell",
+        "encodings",
         "location",
         "foreign",
         "remains",
