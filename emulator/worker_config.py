@@ -233,10 +233,13 @@ class WorkerReader:
         if source is None:
             return {}
         try:
-            found = dotenv.secrets(source.parent, environment=self.environment)
+            found, passed_over = dotenv.read(source.parent, environment=self.environment)
         except dotenv.Unreadable as error:
             self.report.wrong(str(error))
             return {}
+        for text in passed_over:
+            if text not in self.report.warnings:  # as another Worker of the folder told
+                self.report.warnings.append(text)
         if "secrets" not in config.of("secrets"):
             return found
         if missing := [name for name in required_names if name not in found]:

@@ -118,6 +118,18 @@ def test_use_of_an_env_that_is_none_is_a_warning_with_its_line(cli: Cli) -> None
     ]
 
 
+def test_what_is_passed_over_in_files_of_secrets_is_a_warning(cli: Cli) -> None:
+    config(cli)
+    cli.write(".env", "A=1\nsk-secret-without-a-name\n")
+    (cli.path / ".dev.vars").mkdir()
+    found = [line for line in cli("check", code=0).stdout.splitlines() if line[:10] == "warning: ."]
+    assert found == [
+        "warning: .dev.vars: is a folder, and is passed over: secrets are in a file",
+        "warning: .env:2: the line is no assignment, and is passed over: NAME=value, with a name "
+        "of A-Z, a-z, 0-9, _, . and -",
+    ]
+
+
 def test_objects_need_their_class(cli: Cli) -> None:
     config(
         cli,

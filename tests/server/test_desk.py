@@ -365,6 +365,21 @@ async def test_warnings_of_a_config_are_told(project: Project) -> None:
         assert sum("nothing_like_this" in text for text, _ in served.news) == 1
 
 
+async def test_what_is_passed_over_in_files_of_secrets_is_told_at_start_and_reload(
+    project: Project,
+) -> None:
+    project.write(".dev.vars", "A=1\nTOKEN\n")
+    async with project.served() as served:
+        ((text, bad),) = served.news
+        assert text.startswith(f"warning: {project.path}/.dev.vars:2: the line is no assignment")
+        assert not bad
+        (project.path / ".dev.vars").unlink()
+        (project.path / ".dev.vars").mkdir()
+        await served.desk.reload(settings=True)
+        told = f"warning: {project.path}/.dev.vars: is a folder, and is passed over"
+        assert sum(text.startswith(told) for text, _ in served.news) == 1
+
+
 async def test_a_full_disk_is_told_and_what_was_not_written_is_not_answered(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
