@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.faults import KINDS, actions_at
+from emulator.server.arming import arm
 from emulator.server.dashboard.endpoints import Wrong, acts, reads
 from emulator.server.dashboard.shown import shortened
 
@@ -70,9 +71,7 @@ async def _arm(desk: Desk, asked: Asked) -> Answer:
         occurrence = asked.number("occurrence", 0) or faults.counts.get(site, 0) + 1
         argument = asked.text("argument", "").strip()
         plan = f"{site}#{occurrence}:{action}{f'({argument})' if argument else ''}"
-    before = len(faults.plan)
-    await desk.act("arm", lambda: faults.add(plan))
-    return {"armed": [str(fault) for fault in faults.plan[before:]]}
+    return {"armed": await arm(desk, plan)}
 
 
 async def _clear(desk: Desk, asked: Asked) -> Answer:
