@@ -60,6 +60,7 @@ _LAYERS = (
         "compatibility",
         "config_keys",
         "dotenv",
+        "main_place",
         "section",
         "queue_config",
         "workflow_config",

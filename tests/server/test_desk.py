@@ -380,6 +380,26 @@ async def test_what_is_passed_over_in_files_of_secrets_is_told_at_start_and_relo
         assert sum(text.startswith(told) for text, _ in served.news) == 1
 
 
+async def test_a_main_file_that_was_moved_away_is_told_with_the_line_that_names_it(
+    project: Project,
+) -> None:
+    entry, moved = project.path / "src/entry.py", project.path / "src/moved.py"
+    async with project.served() as served:
+        entry.rename(moved)
+        await served.desk.reload(settings=False)
+        await served.desk.reload(settings=True)
+        (text, bad), (again, _) = served.news
+        assert bad
+        assert text == (
+            "The code does not load: the Worker 'demo' could not be loaded: there is no file "
+            f"{entry}, the `main` of {project.path}/wrangler.jsonc:3"
+        )
+        assert f'{project.path}/wrangler.jsonc:3: main is "src/entry.py", but there is no ' in again
+        moved.rename(entry)
+        await served.desk.reload(settings=False)
+        assert served.desk.problem is None
+
+
 async def test_a_full_disk_is_told_and_what_was_not_written_is_not_answered(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
