@@ -160,6 +160,9 @@ def _acts(c: httpx.AsyncClient) -> list[tuple[Awaitable[httpx.Response], str]]:
         (post(f"{_DASHBOARD}faults/arm", json={"plan": "request.GET./calls#1:crash_before"}),
          'emulator.faults.add("request.GET./calls#1:crash_before")'),
         (post(f"{_DASHBOARD}faults/clear", json={}), "emulator.faults.clear()"),
+        (post("/cdn-cgi/emulator/faults", json={"add": ["send.mails#*:fail", "schedule:7"]}),
+         'emulator.faults.add("send.mails#*:fail", "schedule:7")'),
+        (c.delete("/cdn-cgi/emulator/faults"), "emulator.faults.clear()"),
         (post("/cdn-cgi/handler/email?from=a@example.com&to=b@example.com", content=MAIL),
          'sender="a@example.com", to="b@example.com") assert receipt.outcome == "ok" assert '
          "receipt.rejected is None"),

@@ -89,6 +89,56 @@ async def test_an_empty_plan_arms_nothing_and_says_so(project: Project) -> None:
             await arm(served.desk, " ; ")
 
 
+PAGE = "/cdn-cgi/emulator/faults"
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        ('{"add": "send.emials#1:fail"}', "send.emials#1:fail can never fire: there is no binding"),
+        ('{"add": ["send.jobs#1:fail", "x"]}', "no kind of site is called"),
+        ('{"add": []}', "give "),
+        ('{"add": {"site": "send.jobs"}}', "give "),
+        ('{"add": [7]}', "a fault is a text such as"),
+        ('{"plan": "send.jobs#1:fail"}', "give "),
+        ("[]", "give "),
+        ("{", "the body is no JSON"),
+    ],
+)
+async def test_the_page_says_why_nothing_is_armed(project: Project, body: str, error: str) -> None:
+    async with project.served() as served:
+        answer = await served.client.post(PAGE, content=body)
+        assert answer.status_code == 400
+        assert error in answer.json()["error"]
+        assert (await served.client.get(PAGE)).json()["plan"] == []
+
+
+async def test_the_page_says_why_a_fault_did_not_fire_and_masks_secrets(project: Project) -> None:
+    project.write(".dev.vars", "KEY=k-12345-secret\n")
+    async with project.served() as served:
+        await served.client.get("/k-12345-secret")
+        plan = "request.GET./k-12345-secret#2:lose_reply"
+        await served.client.post(PAGE, json={"add": plan})
+        for page in (PAGE, "/cdn-cgi/emulator/dashboard/faults"):
+            told = (await served.client.get(page)).json()
+            shown = told["plan"][0]["fault"]
+            assert shown == "request.GET./[secret KEY]#2:lose_reply"
+            assert "[secret KEY] was met once only" in told["plan"][0]["why"]
+            site = told["sites"][0]
+            assert site.get("label", site["site"]) == "request.GET./[secret KEY]"
+
+
+async def test_a_site_of_another_site_may_arm_nothing(project: Project) -> None:
+    async with project.served() as served:
+        headers = {"origin": "https://evil.example"}
+        for method in ("POST", "DELETE"):
+            answer = await served.client.request(
+                method, PAGE, content='{"add": "send.jobs#1:fail"}', headers=headers
+            )
+            assert answer.status_code == 403
+        assert served.desk.emulator.faults.plan == ()
+
+
 def _config(project: Project) -> str:
     name = CONFIG.split('"name": "')[1].split('"')[0]
     return CONFIG.replace('"main"', MORE.replace("WORKER", name).strip(), 1)
