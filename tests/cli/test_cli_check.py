@@ -241,6 +241,23 @@ def test_a_stand_in_is_no_problem(cli: Cli) -> None:
     assert "warning: --stand-in: no Worker lacks a binding T\n" in result.stdout
 
 
+def test_a_tail_worker_that_gets_nothing_is_told(cli: Cli) -> None:
+    tail = "from workers import WorkerEntrypoint\n\n\nclass Default(WorkerEntrypoint):\n"
+    cli.write("alarms/entry.py", f"{tail}    async def tail(self, events, env, ctx): ...\n")
+    config(cli, "alarms/wrangler.jsonc", name="alarms", main="entry.py")
+    config(cli, tail_consumers=[{"service": "alarms"}])
+    result = cli("check", code=0)
+    told = "tail_consumers names the Worker alarms, whose config was not given: nobody gets the"
+    assert f"warning: wrangler.jsonc: w: {told} events here; give its config" in result.stdout
+    assert result.stdout.endswith("no problems, 1 warning\n")
+    both = ("-c", "wrangler.jsonc", "-c", "alarms")
+    assert cli("check", *both, code=0).stdout.endswith("\nno problems\n")
+    cli.write("alarms/entry.py", f"{tail}    async def fetch(self, request): ...\n")
+    (line,) = problems(cli, *both)
+    told = "the Worker alarms tails w but has no tail() handler; its handlers: fetch"
+    assert line == f"wrangler.jsonc: w: {told}"
+
+
 def test_options_that_production_ignores_are_warnings(cli: Cli) -> None:
     producer = {"binding": "J", "queue": "j", "delivery_delay": 5}
     config(cli, queues={"producers": [producer]})
