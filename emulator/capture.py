@@ -10,19 +10,26 @@ words is told as `logging` tells of it, and does not fail the code that made it.
 Workers have a root logger of their own: it begins with no handlers, as in production, so that
 `logging.basicConfig` works, and the level it is given stays theirs. Records go on to the test's
 handlers (pytest's `caplog`) as well.
+
+A sweep runs a Worker hundreds of times: emulators made under `keeping` keep what their Workers
+write from the real streams, until a debugger writes to one. Lines of `emulator.logs` there are in
+any case.
 """
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from emulator.location import describe_error, format_error
 from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _LEVELS: Final = (
@@ -33,6 +40,40 @@ _LEVELS: Final = (
 )
 # Who writes to a stream from here has the record kept already.
 _EMIT: Final = logging.StreamHandler.emit.__code__
+DEBUGGERS: Final = ("bdb", "cmd", "pdb", "ipdb", "pudb", "code")
+"""Modules whose output a person waits for."""
+
+
+class Kept(io.TextIOWrapper):
+    """What Workers wrote, instead of the real streams."""
+
+    def __init__(self) -> None:
+        self._octets = io.BytesIO()
+        super().__init__(
+            self._octets, "utf-8", errors="backslashreplace", newline="", write_through=True
+        )
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self._octets.getvalue().decode("utf-8", "backslashreplace")
+
+    def close(self) -> None:
+        """What a Worker closes goes on for others."""
+
+
+_KEPT: Final[ContextVar[Kept | None]] = ContextVar("emulator_kept_output", default=None)
+
+
+@contextmanager
+def keeping() -> Iterator[Kept]:
+    """Let what Workers write, of emulators that are made meanwhile, go here and nowhere else."""
+    kept = Kept()
+    token = _KEPT.set(kept)
+    try:
+        yield kept
+    finally:
+        _KEPT.reset(token)
 
 
 class Output:
@@ -45,12 +86,18 @@ class Output:
         self._name = name
         self._level = level
         self.outer: TextIO | None = None
+        # Where what Workers write goes instead of the real stream.
+        self.kept: Kept | None = None
 
     def write(self, text: str) -> int:
         """Write, and keep what a Worker wrote."""
         worker = _running_worker()
-        if worker is not None and sys._getframe(1).f_code is not _EMIT:
-            worker.write(self._level, text)
+        if worker is not None:
+            caller = sys._getframe(1)
+            if caller.f_code is not _EMIT:
+                worker.write(self._level, text)
+            if self.kept is not None and caller.f_globals.get("__name__") in DEBUGGERS:
+                self.kept = None
         return self._real().write(text)
 
     def writelines(self, lines: Any) -> None:
@@ -59,6 +106,8 @@ class Output:
             self.write(line)
 
     def _real(self) -> TextIO:
+        if self.kept is not None and worker_runs():
+            return self.kept
         stream = self.outer if self.outer is not None else getattr(sys, self._name)
         return cast("TextIO", getattr(sys, f"__{self._name}__") if stream is self else stream)
 
@@ -73,6 +122,7 @@ class Capture:
         # In place of the real ones, without a type that would have to be cast each time.
         self._stdout: Any = Output("stdout", "log")
         self._stderr: Any = Output("stderr", "error")
+        self._stdout.kept = self._stderr.kept = _KEPT.get()
         # The root logger as Workers see it, and as it is outside.
         self._handlers: list[logging.Handler] = []
         self._level: int | None = None
@@ -110,6 +160,10 @@ class Capture:
                 if getattr(handler, "stream", None) in (self._stdout, self._stderr):
                     cast("logging.Logger", logger).removeHandler(handler)
 
+    @property
+    def _real_streams(self) -> tuple[TextIO | None, ...]:
+        return (self._stdout.outer, self._stderr.outer, sys.__stdout__, sys.__stderr__)
+
     def handle(self, logger: logging.Logger, record: logging.LogRecord) -> None:
         """Keep a Worker's record and give it to its handlers and the test's; others go outside."""
         worker = _running_worker()
@@ -122,7 +176,10 @@ class Capture:
                 return
             worker.log(level, _with_exception(text, record, worker.isolate.worker.folder))
             self._call_handlers(logger, record)
+        held = worker is not None and self._stderr.kept is not None
         for handler in self._outer_handlers if _reaches_root(logger) else ():
+            if held and getattr(handler, "stream", None) in self._real_streams:
+                continue
             if record.levelno >= handler.level:
                 handler.handle(record)
 

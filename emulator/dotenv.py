@@ -14,7 +14,8 @@ never closed belong to the value; and of the escapes only `\\n` and `\\r` exist,
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+import stat
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,14 +51,36 @@ def secrets(folder: Path, *, environment: str | None = None) -> dict[str, str]:
 
     Raises `Unreadable` for a file that is there and cannot be read.
     """
-    values: dict[str, str] = {}
+    return read(folder, environment=environment).values
+
+
+class Read(NamedTuple):
+    """What the files of a folder have, and what in them is passed over, a line each."""
+
+    values: dict[str, str]
+    warnings: list[str]
+
+
+def read(folder: Path, *, environment: str | None = None) -> Read:
+    """Return the secrets in the files of this folder, and what is passed over.
+
+    wrangler passes it over without a word, so that a secret seems not to be set. A line is told by
+    its number only: what it has may be a secret. Raises `Unreadable` as `secrets` does.
+    """
+    found = Read({}, [])
     for path in candidates(folder, environment=environment):
-        if not path.is_file():
+        if not _is_file(path, found.warnings):
             continue
+        text = _text(path)
+        found.warnings.extend(
+            f"{path}:{line}: the line is no assignment, and is passed over: NAME=value, with a "
+            "name of A-Z, a-z, 0-9, _, . and -"
+            for line in other_lines(text)
+        )
         if path.name.startswith(".dev.vars"):
-            return parse(_text(path))
-        values |= parse(_text(path))
-    return expand(values)
+            return Read(parse(text), found.warnings)
+        found.values.update(parse(text))
+    return Read(expand(found.values), found.warnings)
 
 
 def candidates(folder: Path, *, environment: str | None = None) -> list[Path]:
@@ -75,8 +98,22 @@ def parse(text: str) -> dict[str, str]:
     >>> parse("TOKEN=abc # live\\nexport KEY='a b'")
     {'TOKEN': 'abc', 'KEY': 'a b'}
     """
-    lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return {found["name"]: _value(found) for found in _ASSIGNMENT.finditer(lines)}
+    return {found["name"]: _value(found) for found in _ASSIGNMENT.finditer(_lines(text))}
+
+
+def other_lines(text: str) -> list[int]:
+    """Return the numbers of lines that are no part of an assignment, no comment and not empty.
+
+    >>> other_lines("A=1 # live\\n# keys\\nTOKEN\\nB C=3")
+    [3, 4]
+    """
+    lines = _lines(text)
+    left = _ASSIGNMENT.sub(lambda found: "\n" * found[0].count("\n"), lines)
+    return [
+        number
+        for number, line in enumerate(left.split("\n"), start=1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
 
 
 def expand(values: Mapping[str, str]) -> dict[str, str]:
@@ -113,6 +150,26 @@ def _referred(found: re.Match[str], known: Mapping[str, str]) -> str:
     if operator[0].endswith("+"):
         return other if value else ""
     return value or other
+
+
+def _lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_file(path: Path, warnings: list[str]) -> bool:
+    """Whether a file is there; what is there and is none makes a warning."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():
+            warnings.append(f"{path}: is a link to a file that is not there, and is passed over")
+        return False
+    except OSError as error:
+        raise Unreadable(f"{path}: the file cannot be read: {error.strerror}") from None
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+        warnings.append(f"{path}: is {what}, and is passed over: secrets are in a file")
+    return stat.S_ISREG(mode)
 
 
 def _text(path: Path) -> str:

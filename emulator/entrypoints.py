@@ -147,7 +147,9 @@ class Script:
             text = f'Python entrypoint "{self.file}" does not export a handler named "on_{event}"'
             return JsException("Error", text)
         if self._method(event) == event:
-            error = JsException("Error", f"Handler does not export a {event}() function.")
+            # workerd, io/worker.c++ and api/global-scope.c++: of all these one ends without a dot.
+            dot = "" if event == "scheduled" else "."
+            error = JsException("Error", f"Handler does not export a {event}() function{dot}")
             if self.default is not None and is_handler(self.default, f"on_{event}"):
                 error.add_note(f"With this compatibility date the method is named `{event}`.")
             return error

@@ -20,6 +20,7 @@ from emulator.importer import Bundle, ModuleSpace, finder
 from emulator.invocation import Invocation
 from emulator.kept_memory import Memory
 from emulator.location import Location, raised_at, waiting_at
+from emulator.main_place import place_of_main
 from emulator.runtime.context import ExecutionContext
 from emulator.runtime.modules import hidden_from
 from emulator.runtime.proxies import wrap
@@ -221,7 +222,12 @@ class Isolate:
         return self.space.import_main(main) if isinstance(main, Path) else main
 
     def _explain(self, error: BaseException) -> WorkerLoadError:
-        main = self.worker.config.main
+        main, source = self.worker.config.main, self.worker.config.source
+        if isinstance(main, Path) and not main.is_file():
+            # As when it was moved while a server runs: of its lines there are none.
+            named = "" if source is None else f", the `main` of {place_of_main(source, main)}"
+            gone = f"there is no file {main}{named}"
+            return WorkerLoadError(f"the Worker {self.worker.name!r} could not be loaded: {gone}")
         name = main if isinstance(main, Path) else getattr(main, "__name__", main)
         place = _place(error, main)
         lines = [

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from emulator.isolate import Isolate
 
 _WALL_TIME = 15 * 60 * MICROSECONDS
+# workerd, api/global-scope.c++: such a run is not to be tried again.
+_NO_HANDLER = (
+    "Received a ScheduledEvent but we lack a handler for ScheduledEvents (a.k.a. Cron Triggers). "
+    "Did you remember to export a scheduled() function?"
+)
 
 
 class ScheduledOutcome(tuple[str, "BaseException | None"]):
@@ -92,6 +97,9 @@ class ScheduledRun(Invocation):
         try:
             if "fail" in faults:
                 raise JsException("Error", "internal error")
+            if not self.script.handles("scheduled"):
+                self.no_retry = True
+                self.log("warn", _NO_HANDLER)
             await awaited(self.isolate.handler("scheduled", self, self.script)(wrap(controller)))
         except BaseException as error:
             if is_foreign(error):

@@ -4,14 +4,17 @@ A `Masker` knows the values of `.dev.vars`, `.env` and secrets by name. In every
 (trace, logs, reports, recordings) it writes `[secret NAME]` for
 
 1. each value, wherever it stands; where values overlap, all they cover together;
-2. the value percent-encoded (of a URL or a form), escaped as in JSON, Python or HTML, or
-   base64-encoded, also in the middle of a longer base64 text (Basic authorization); base64 only
-   from 8 bytes on, since less would also match text that has nothing to do with it;
-3. each line of 16 characters or more of a value with several lines (a private key);
-4. the value of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, whatever it is,
+2. the value in every encoding in which a client may send it: percent-encoded (of a URL, or of a
+   form, with `+` for spaces), escaped as in JSON, Python or HTML, whichever of its characters are,
+   in any case, and encodings in encodings up to four deep (`emulator.encodings`): compared is what
+   a text says, not how it is written;
+3. the value base64-encoded, also in the middle of a longer base64 text, from 8 bytes on, since less
+   would also match text that has nothing to do with it; after `Basic` whatever its length;
+4. each line of 16 characters or more of a value with several lines (a private key);
+5. the value of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, whatever it is,
    in headers and where a text looks like such a header;
-5. from 8 characters on, such values that were met in requests and answers, wherever they stand, and
-   what they hold without its scheme or name: the token, each cookie's value; as they are.
+6. from 8 characters on, such values that were met in requests and answers, wherever they stand, and
+   what they hold without its scheme or name: the token, each cookie's value; encoded as in 2.
 
 A scheme with a token that is a value by itself keeps its form in a text: `Bearer [secret NAME]`.
 
@@ -23,12 +26,15 @@ values that the Worker changed in other ways (hashed, compressed, cut in two).
 from __future__ import annotations
 
 import base64
-import html
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
+
+from emulator.encodings import Parts, encoded, readings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,6 +47,9 @@ _SHORTEST_TOKEN: Final = 8
 # How many values of headers are remembered: each costs a search in every text that is written.
 _MOST_MET: Final = 200
 _BASE64: Final = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
+_BASIC: Final = re.compile(
+    r"(?i:\bbasic)[ +:]+(?P<token>(?:[\w+/-]{4})+(?:[\w+/-]{2,3})?)", re.ASCII
+)
 _WORDS: Final = ("true", "false", "null", "none", "undefined")
 
 # Schemes whose credentials are a token as it is, and headers without one.
@@ -70,7 +79,7 @@ class Masker:
     'GET /?key=[secret API_KEY]'
     """
 
-    __slots__ = ("_forms", "_given", "_met", "_names", "_shortest")
+    __slots__ = ("_encoded", "_forms", "_given", "_met", "_names", "_shortest", "_spaced")
 
     def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]] = ()) -> None:
         self._met: dict[tuple[str, str], None] = {}
@@ -80,7 +89,7 @@ class Masker:
             if len(value) < _SHORTEST or value.lower() in _WORDS:
                 continue
             self._names.setdefault(value, f"[secret {name}]")
-            for form in (*_plain_forms(value), *_base64_forms(value)):
+            for form in _forms_of(value):
                 forms.setdefault(form.text, form._replace(mask=f"[secret {name}]"))
         self._given = forms
         self._arrange(forms)
@@ -89,6 +98,13 @@ class Masker:
         # Longest first, so that of two secrets that start at one place the longer gives the name.
         self._forms = tuple(sorted(forms.values(), key=lambda form: -len(form.text)))
         self._shortest = min((len(form.text) for form in self._forms), default=0)
+        # In a form's text a space is `+`, and what is `+` cannot be told: both are compared as one.
+        self._spaced = tuple(
+            form._replace(text=form.text.replace("+", " "))
+            for form in self._forms
+            if " " in form.text
+        )
+        self._encoded = encoded("".join(form.text for form in self._forms))
 
     def meet(self, headers: Iterable[tuple[str, str]]) -> None:
         """Remember the values of headers for credentials: what a Worker does with them is masked.
@@ -124,14 +140,49 @@ class Masker:
         """Return `text` with secrets and credentials masked."""
         # Most texts are short and hold no secret: nothing below may cost them much.
         if self._shortest and len(text) >= self._shortest:
-            spans = [span for form in self._forms if form.text in text for span in form.find(text)]
+            spans = self._spans(text)
             if spans:
-                text = _replace(text, sorted(spans, key=lambda span: span[0]))
+                text = _replace(text, spans)
         if len(text) > _SHORTEST_HEADER:
             lower = text.lower()
             if "cookie" in lower or "authorization" in lower:
                 return _HEADER_IN_TEXT.sub(self._mask_header, text)
         return text
+
+    def _spans(self, text: str) -> list[_Span]:
+        """Return where secrets stand in a text, encoded or not."""
+        spans = self._plain_spans(text)
+        if "%" in text or "\\" in text or "&" in text:
+            spans += self._encoded_spans(text)
+        return spans
+
+    def _encoded_spans(self, text: str) -> Iterator[_Span]:
+        parts = Parts(text, self._encoded)
+        for reading in islice(readings(parts.text), 1, None):
+            for span in self._plain_spans(reading.text):
+                start, end = parts.origin(*reading.origin(*span[:2]))
+                yield start, end, span[2]
+
+    def _plain_spans(self, text: str) -> list[_Span]:
+        spans = [span for form in self._forms if form.text in text for span in form.find(text)]
+        if self._spaced and "+" in text:
+            spaced = text.replace("+", " ")
+            spans += [
+                span for form in self._spaced if form.text in spaced for span in form.find(spaced)
+            ]
+        if "basic" in text.lower():
+            spans += [span for match in _BASIC.finditer(text) for span in self._in_basic(match)]
+        return spans
+
+    def _in_basic(self, match: re.Match[str]) -> Iterator[_Span]:
+        """Yield a token of Basic authorization that holds a secret, however short."""
+        token = match["token"].replace("-", "+").replace("_", "/")
+        data = base64.b64decode(token + "==="[: -len(token) % 4])
+        text = data.decode("utf-8", "surrogateescape")
+        for form in self._forms:
+            if form.text in text:
+                yield *match.span("token"), form.mask
+                return
 
     def _mask_header(self, match: re.Match[str]) -> str:
         group = "bare" if match["bare"] else "quoted"
@@ -168,9 +219,12 @@ class Masker:
 
     def octets(self, data: bytes) -> bytes:
         """Return `data` with the secret values in it masked."""
-        for form in self._forms:
-            data = data.replace(form.text.encode("utf-8", "surrogatepass"), form.mask.encode())
-        return data
+        text = data.decode("utf-8", "surrogateescape")
+        spans = self._spans(text) if self._shortest else []
+        return _replace(text, spans).encode("utf-8", "surrogateescape") if spans else data
+
+
+_Span = tuple[int, int, str]
 
 
 class _Form(NamedTuple):
@@ -218,12 +272,13 @@ def _tokens(mask: str, value: str) -> Iterator[str]:
             yield token.strip()
 
 
-def _replace(text: str, spans: list[tuple[int, int, str]]) -> str:
-    """Replace spans in order of their start; overlapping ones are replaced as one."""
+def _replace(text: str, spans: list[_Span]) -> str:
+    """Replace what stands in spans; overlapping ones are replaced as one."""
     pieces: list[str] = []
     done = 0
     masks: list[str] = []
-    for start, end, mask in spans:
+    # Of those that start at one place the longest first: it gives the name.
+    for start, end, mask in sorted(spans, key=lambda span: (span[0], -span[1])):
         if start >= done:
             pieces += [*masks, text[done:start]]
             masks = []
@@ -233,21 +288,28 @@ def _replace(text: str, spans: list[tuple[int, int, str]]) -> str:
     return "".join([*pieces, *masks, text[done:]])
 
 
-def _plain_forms(value: str) -> list[_Form]:
-    """Return the forms in which a secret stands in a text, base64 apart."""
+def _forms_of(value: str) -> Iterator[_Form]:
+    """Yield the forms in which a secret stands in what a text says."""
     lines = [line.strip() for line in value.splitlines()] if len(value.splitlines()) > 1 else []
     texts = [value, value.strip(), *(line for line in lines if len(line) >= _SHORTEST_LINE)]
-    for text in tuple(texts):
-        encoded = [
-            quote(text, safe="", errors="surrogatepass"),
-            quote(text, errors="surrogatepass"),
-            quote_plus(text, errors="surrogatepass"),
-        ]
-        texts += encoded
-        texts += [re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), form) for form in encoded]
-        texts += [json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]]
-        texts += [repr(text)[1:-1], html.escape(text)]
-    return [_Form(text) for text in dict.fromkeys(texts) if len(text) >= _SHORTEST]
+    for text in dict.fromkeys(texts):
+        if len(text) < _SHORTEST:
+            continue
+        # As it is in a JSON or URL that is base64-encoded as a whole.
+        inner = (text, json.dumps(text)[1:-1], quote(text, safe="", errors="surrogatepass"))
+        yield from (_Form(form) for form in dict.fromkeys((text, *_misread(text))))
+        for form in dict.fromkeys(inner):
+            yield from _base64_forms(form)
+
+
+def _misread(text: str) -> Iterator[str]:
+    """Yield what a text looks like in a header, whose UTF-8 is read as Latin-1, and vice versa."""
+    if not text.isascii():
+        data = text.encode("utf-8", "surrogatepass")
+        yield data.decode("latin-1")
+        yield data.decode("utf-8", "surrogateescape")
+        with suppress(UnicodeEncodeError):
+            yield text.encode("latin-1").decode("utf-8", "surrogateescape")
 
 
 def _base64_forms(value: str) -> list[_Form]:

@@ -26,6 +26,7 @@ from emulator.cron_config import check_cron
 from emulator.d1_config import databases
 from emulator.email_config import senders
 from emulator.kv_config import namespaces
+from emulator.main_place import place_of_main
 from emulator.queue_config import ignored_options, required
 from emulator.r2_config import buckets
 from emulator.ratelimit_config import rate_limits
@@ -220,7 +221,7 @@ class WorkerReader:
             kinds = "a path" if section.is_file else "a path, a module or a class"
             section.not_allowed("main", kinds)
         else:
-            return _python_file(section, (source.parent if source else self.folder) / main)
+            return _python_file(section, (source.parent if source else self.folder) / main, source)
         return self.folder
 
     def _secrets(
@@ -233,10 +234,13 @@ class WorkerReader:
         if source is None:
             return {}
         try:
-            found = dotenv.secrets(source.parent, environment=self.environment)
+            found, passed_over = dotenv.read(source.parent, environment=self.environment)
         except dotenv.Unreadable as error:
             self.report.wrong(str(error))
             return {}
+        for text in passed_over:
+            if text not in self.report.warnings:  # as another Worker of the folder told
+                self.report.warnings.append(text)
         if "secrets" not in config.of("secrets"):
             return found
         if missing := [name for name in required_names if name not in found]:
@@ -244,12 +248,14 @@ class WorkerReader:
         return {key: value for key, value in found.items() if key in (*variables, *required_names)}
 
 
-def _python_file(section: Section, path: Path) -> Path:
+def _python_file(section: Section, path: Path, source: Path | None) -> Path:
     path = Path(os.path.abspath(path))
     if path.suffix != ".py":
         section.not_allowed("main", "a Python file (.py): Workers in Python are what runs here")
     elif not path.is_file():
-        section.wrong("main", f"is {shown(section.values['main'])}, but there is no file {path}")
+        place = section.where if source is None else place_of_main(source, path)
+        given = f"{section.at('main')} is {shown(section.values['main'])}"
+        section.report.wrong(f"{place}: {given}, but there is no file {path}")
     return path
 
 

@@ -499,7 +499,6 @@ def test_all_unreadable_files_are_told_at_once(tmp_path: Path):
 @pytest.mark.parametrize(
     ("main", "problem"),
     [
-        ("src/missing.py", 'is "src/missing.py", but there is no file {project}/src/missing.py'),
         ("src", 'is "src", but must be a Python file (.py): Workers in Python are what runs here'),
         ("src/index.ts", 'is "src/index.ts", but must be a Python file (.py): Workers in Python'),
         (5, "is 5, but must be a path"),
@@ -508,6 +507,53 @@ def test_all_unreadable_files_are_told_at_once(tmp_path: Path):
 )
 def test_main_must_be_a_python_file_that_is_there(project: Path, main: object, problem: str):
     assert file_error(project, main=main).startswith("main " + problem.format(project=project))
+
+
+MOVED = """// "main": "src/gone.py",
+{
+  "name": "w", "$schema": "https://x.example/#", "domain": "src/gone.py",  // main: 'src/gone.py'
+  /* "main": "src/gone.py" */
+  "compatibility_date": "2026-10-01", "compatibility_flags": ["python_workers"],
+  "main":
+    "./src/gone.py",
+  "env": {"old": {"main": "src/older.py"}, "same": {}}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "line", "given", "file"),
+    [
+        (None, 6, 'main is "./src/gone.py"', "src/gone.py"),
+        ("same", 6, 'main is "./src/gone.py"', "src/gone.py"),
+        ("old", 8, 'env.old.main is "src/older.py"', "src/older.py"),
+    ],
+)
+def test_a_main_file_that_is_not_there_is_told_with_the_line_that_names_it(
+    tmp_path: Path, environment: str | None, line: int, given: str, file: str
+):
+    (tmp_path / "wrangler.jsonc").write_text(MOVED, "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "wrangler.jsonc", environment=environment)
+    told = f"{tmp_path}/wrangler.jsonc:{line}: {given}, but there is no file {tmp_path}/{file}"
+    assert told in str(caught.value)
+
+
+def test_a_main_file_of_toml_that_is_not_there_is_told_with_its_line(tmp_path: Path):
+    text = "# main = 'gone.py'\nname = 'w'\ncompatibility_date = '2026-10-01'\nmain = 'gone.py'\n"
+    (tmp_path / "wrangler.toml").write_text(text, "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "wrangler.toml")
+    told = f'{tmp_path}/wrangler.toml:4: main is "gone.py", but there is no file {tmp_path}/gone.py'
+    assert told in str(caught.value)
+
+
+def test_a_main_file_named_in_an_unusual_way_is_told_without_a_line(tmp_path: Path):
+    text = '{"m\\u0061in": "gone.py", "name": "w", "compatibility_date": "2026-10-01"}'
+    (tmp_path / "wrangler.json").write_text(text, "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path / "wrangler.json")
+    assert f'{tmp_path}/wrangler.json: main is "gone.py", but there is no' in str(caught.value)
 
 
 def test_a_file_without_main_is_refused(project: Path):

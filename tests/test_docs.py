@@ -229,6 +229,16 @@ def test_readme_links_to_page(page: Path) -> None:
     assert f"(docs/{page.name})" in README.read_text("utf-8")
 
 
+def test_the_readme_installs_from_the_index_and_from_a_checkout():
+    text = README.read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert f"pip install {project['name']} " in text
+    assert "`pip install -e . " in text
+    extras = re.findall(r'pip install -e "\.\[(\w+)\]"', text)
+    assert extras
+    assert project["optional-dependencies"].keys() >= set(extras)
+
+
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_page_starts_with_a_running_example(page: Path) -> None:
     if page.name not in WITHOUT_EXAMPLE:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import emulator.dotenv
-from emulator.dotenv import Unreadable, expand, parse, secrets
+from emulator.dotenv import Unreadable, expand, other_lines, parse, read, secrets
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -151,6 +151,56 @@ def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path):
     with pytest.raises(Unreadable) as caught:
         secrets(tmp_path)
     assert str(caught.value) == f"{tmp_path / '.env'}: the file is not UTF-8: byte 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("\n\n  \n# A\n  # B\nA=1", []),
+        ("A=1\nTOKEN\n\nB=2", [2]),
+        ("\n\nA=1\r\nno assignment\rB='1\n2\n3' # x\nC D=1\nexport E\n=1\n=2", [4, 8, 11]),
+        ('A="one\ntwo\n', [2]),
+        ("A:b\nA: b\nÜ=1", [1, 3]),
+    ],
+)
+def test_lines_that_are_passed_over_are_known(text: str, expected: list[int]):
+    assert other_lines(text) == expected
+
+
+def test_what_is_passed_over_is_told_with_file_and_line(tmp_path: Path):
+    (tmp_path / ".dev.vars.staging").mkdir()
+    (tmp_path / ".dev.vars").symlink_to("nowhere")
+    write(tmp_path, env="A=1\nsk-a-secret", env_local="B=2", env_staging="\n\nB C=3")
+    values, warnings = read(tmp_path, environment="staging")
+    assert values == {"A": "1", "B": "2"}
+    line = (
+        "the line is no assignment, and is passed over: NAME=value, with a name of A-Z, a-z, 0-9, "
+        "_, . and -"
+    )
+    assert warnings == [
+        f"{tmp_path}/.dev.vars.staging: is a folder, and is passed over: secrets are in a file",
+        f"{tmp_path}/.dev.vars: is a link to a file that is not there, and is passed over",
+        f"{tmp_path}/.env:2: {line}",
+        f"{tmp_path}/.env.staging:3: {line}",
+    ]
+
+
+@pytest.mark.parametrize("method", ["stat", "read_text"])
+def test_a_file_that_may_not_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+):
+    write(tmp_path, dev_vars="A=1")
+
+    def refuse(*args: object, **more: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(tmp_path), method, refuse)
+    with pytest.raises(Unreadable) as caught:
+        secrets(tmp_path)
+    monkeypatch.undo()
+    told = f"{tmp_path}/.dev.vars: the file cannot be read: Permission denied"
+    assert str(caught.value) == told
 
 
 def test_the_examples_in_the_docstrings_are_true():

@@ -45,6 +45,7 @@ _LAYERS = (
     ("errors", "immortal", "scope", "clock", "durations", "registry", "outer"),
     (
         "shell",
+        "encodings",
         "location",
         "foreign",
         "remains",
@@ -59,6 +60,7 @@ _LAYERS = (
         "compatibility",
         "config_keys",
         "dotenv",
+        "main_place",
         "section",
         "queue_config",
         "workflow_config",

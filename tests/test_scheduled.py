@@ -104,7 +104,7 @@ async def test_a_worker_without_the_handler(tmp_path: Path) -> None:
         outcome, error = await emulator.scheduled()
     assert outcome == "exception"
     assert isinstance(error, JsException)
-    assert str(error) == "Error: Handler does not export a scheduled() function."
+    assert str(error) == "Error: Handler does not export a scheduled() function"
 
 
 async def test_a_run_that_a_crash_cuts_off_is_canceled(tmp_path: Path) -> None:

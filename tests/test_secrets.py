@@ -56,7 +56,7 @@ def test_short_values_and_words_are_no_secrets(value: str):
     [
         ("authorization", "Bearer tok-1234", "got Bearer tok-1234", "got [secret Authorization]"),
         ("Authorization", "Bearer tok-1234", "?t=tok-1234&a", "?t=[secret Authorization]&a"),
-        ("authorization", "tok-1234", "tok%2D1234 tok-1234", "tok%2D1234 [secret Authorization]"),
+        ("authorization", "tok-1234", "a tok%2d1234 b", "a [secret Authorization] b"),
         ("authorization", "Bearer abc", "abc is as easy as 123", "abc is as easy as 123"),
         ("authorization", "Bearer abc", "it says Bearer abc", "it says [secret Authorization]"),
         (

@@ -110,6 +110,7 @@ def _look_at_code(
             declared |= dict.fromkeys(worker.absent)
         if verdict.loads:
             verdict.problems += _of_services(platform)
+            _look_at_tails(verdict, platform)
     finally:
         platform.close()
     for name in stand_ins:
@@ -141,6 +142,17 @@ def _of_services(platform: Platform) -> Iterator[str]:
             platform.services.check(worker)
         except WorkerLoadError as error:
             yield f"{_source(worker)}: {worker.name}: {error}"
+
+
+def _look_at_tails(verdict: Verdict, platform: Platform) -> None:
+    """Look at who tails whom: a Worker whose config was not given may be elsewhere, on purpose."""
+    for worker in platform.workers.values():
+        for code, message in platform.tails.problems(worker):
+            line = f"{_source(worker)}: {worker.name}: {message}"
+            if code == "missing_binding":
+                verdict.warnings.append(f"{line} here; give its config with --config")
+            else:
+                verdict.problems.append(line)
 
 
 def _told(worker: Worker, flaws: Iterable[Flaw]) -> Iterator[str]:

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
+from warnings import catch_warnings
 
 import click
 
@@ -29,6 +30,7 @@ from emulator.deployment import deploy
 from emulator.errors import ConfigError, RecordingError, StateError
 from emulator.recording.as_test import print_test
 from emulator.recording.entries import Action, Request, Socket
+from emulator.recording.holdings import holdings
 from emulator.recording.masking import Filler
 from emulator.recording.reading import read
 from emulator.recording.replay import Replay, check_workers
@@ -105,7 +107,11 @@ def print_as_test(setting: Setting) -> None:
         options["seed"] = setting.seed
     named = _named(configs)
     title = setting.path.stem
-    printed = print_test(recording, settings, title=title, configs=named, options=options)
+    with catch_warnings(action="ignore"):  # of the config, which were shown
+        held = holdings(recording, settings, options)
+    printed = print_test(
+        recording, settings, title=title, configs=named, options=options, held=held
+    )
     say(printed.code, end="")
     notes = [*recording.notes, *_unfilled(recording, settings), *printed.problems]
     if named:

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from emulator.capture import worker_runs
+from emulator.capture import DEBUGGERS, worker_runs
 from emulator.cli.refusal import Refusal
 from emulator.secrets import Masker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType, TracebackType
-
-_DEBUGGERS: Final = ("bdb", "cmd", "pdb", "ipdb", "pudb", "code")
 
 
 class Gate:
@@ -166,7 +164,7 @@ def _is_debugger(frame: FrameType | None) -> bool:
         if frame is None:
             return False
         name = str(frame.f_globals.get("__name__", ""))
-        if name in _DEBUGGERS:
+        if name in DEBUGGERS:
             return True
         if name != "emulator.capture":
             return False

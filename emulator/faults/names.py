@@ -50,6 +50,10 @@ class Name(NamedTuple):
     regex: str
     glob: bool
 
+    def matches(self, name: str) -> bool:
+        """Whether this decoded name is meant."""
+        return re.fullmatch(self.regex, name, re.DOTALL) is not None
+
 
 def encode(name: str, *, inner: bool = False) -> str:
     """Return `name` as it stands in a site; `inner` for every name but the last."""

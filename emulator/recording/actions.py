@@ -59,6 +59,9 @@ class Actions:
                 return self._scheduled(action)
             if action.path == f"{PREFIX}/clock":
                 return self._awaited("advance", self._value(_json(action)["advance"]))
+            if action.path == f"{PREFIX}/faults":
+                clears = action.method == "DELETE"
+                return self._plain("faults.clear") if clears else self._arm(action)
             if action.path.startswith(_DASHBOARD):
                 return self._dashboard(action, action.path.removeprefix(_DASHBOARD))
             if action.path.startswith(_ACCOUNTS):

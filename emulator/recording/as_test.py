@@ -81,6 +81,8 @@ class _Writer:
     actions: Actions = field(init=False)
     # What sets up the state that there was.
     seeds: list[str] = field(default_factory=list)
+    # What is said of the state, where nothing is wrong with it.
+    beginning: str = ""
 
     def __post_init__(self) -> None:
         self.variables = _variables(self.settings)
@@ -309,7 +311,8 @@ class _Writer:
             yield "@pytest.mark.respx(assert_all_called=False)"
         yield from literals.written("@", call("pytest.mark.emulator", **mark))
         yield f"async def {name}(emulator{', respx_mock' if found else ''}):"
-        yield from (f"    # {comment(problem)}" for problem in self._told())
+        told = [*self._told(), *([self.beginning] if self.beginning else [])]
+        yield from (f"    # {comment(problem)}" for problem in told)
         yield from self.seeds
         for route in found:
             yield from route.lines
@@ -347,18 +350,22 @@ def print_test(
     title: str,
     configs: Sequence[str],
     options: Mapping[str, Any],
+    held: Mapping[str, Sequence[str]],
 ) -> Printed:
     """Return a recording as a test module.
 
     `configs` are the paths of the configs as the test is to name them, none for the nearest one;
-    `options` are further arguments of the emulator.
+    `options` are further arguments of the emulator; `held` is what products held at the start.
     """
     writer = _Writer(recording, settings)
     writer.seeds, lacking = seeds(recording, settings, writer.variables)
-    if lacking:
+    left = [what for product in lacking for what in held.get(product, [product])]
+    if left:
         writer.problems.append(
-            f"the recording began with state that this test does not set up: {', '.join(lacking)}"
+            f"the recording began with state that this test does not set up: {'; '.join(left)}"
         )
+    elif not writer.seeds:
+        writer.beginning = "The recording began with empty state, as this test does."
     mark: dict[str, Code] = {}
     if configs:
         given = [text(config) for config in configs]

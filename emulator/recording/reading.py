@@ -1,6 +1,7 @@
 """Reading a recording, and saying what is wrong with it, with the line.
 
 A last line that was torn, because the server was killed while it wrote it, is left out and noted.
+A gap is noted, too: a number that was passed over, a start after a server that wrote no end.
 Whatever else cannot be read is an error: a replay of half a recording would say nothing.
 """
 
@@ -27,6 +28,7 @@ from emulator.recording.entries import (
     Socket,
 )
 from emulator.recording.file import MARK
+from emulator.sweeping.text import count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,11 +95,14 @@ class _Reader:
         self._entries: list[Entry] = []
         self._outgoing: list[Outgoing] = []
         self._numbered: dict[int, Request | Socket | Action | Outgoing] = {}
+        self._latest = 0
         self._reactions: list[int] = []
         self._last = self._head.origin
         self._process = self._head.process
         self._ended: int | None = None
         self._idle = False
+        # Whether the line before told the end of a server.
+        self._has_end = False
 
     def take(self, number: int, line: bytes) -> None:
         """Read a line."""
@@ -148,7 +153,7 @@ class _Reader:
         elif at < self._last:
             raise _Wrong("is out of order: it came in before the line above it")
         self._last = at
-        self._ended = None
+        self._has_end, self._ended = self._ended is not None, None
         kind = value.get("kind")
         read = getattr(self, f"_read_{kind}", None) if isinstance(kind, str) else None
         if read is None:
@@ -197,6 +202,19 @@ class _Reader:
     def _number(self, one: Request | Socket | Action | Outgoing) -> None:
         if not isinstance(one.number, int) or one.number in self._numbered:
             raise _Wrong(f"has the number {one.number!r}, which is none, or that of another line")
+        # They are numbered in the order in which they are written.
+        expected = self._latest + 1
+        if one.number > expected:
+            missing = (
+                f"entry {expected} is"
+                if one.number == expected + 1
+                else f"entries {expected} to {one.number - 1} are"
+            )
+            self.notes.append(
+                f"line {self._line}: {missing} not in the recording, which has lost lines there: "
+                "what came of them is missing from here on"
+            )
+        self._latest = max(self._latest, one.number)
         self._numbered[one.number] = one
 
     # -- what follows it ---------------------------------------------------------------------------
@@ -245,7 +263,20 @@ class _Reader:
         self._entries.append(Reload(self._line, at))
 
     def _read_restart(self, value: dict[str, Any], at: int) -> None:
-        self._process = int(value["process"])
+        process = int(value["process"])
+        if value["cause"] == "start" and not self._has_end:
+            self.notes.append(
+                f"line {self._line}: the server before this start did not write its end: it was "
+                "killed, or could write no more (a full disk); what came in after line "
+                f"{self._line - 1} is not in the recording"
+            )
+        if process > self._process + 1:
+            missing = count(process - self._process - 1, "start")
+            self.notes.append(
+                f"line {self._line}: not in the recording, before it: {missing} of the server, and "
+                "what came in then"
+            )
+        self._process = process
         restart = Restart(self._line, at, self._process, int(value["seed"]), value["cause"])
         self._entries.append(restart)
 

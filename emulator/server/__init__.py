@@ -13,6 +13,8 @@
     bodies.py        the JSON that is sent to them
     triggers.py      `/cdn-cgi/handler/scheduled`, `/cdn-cgi/handler/email`
     status.py        `/cdn-cgi/emulator/status`, `clock` and `events`
+    faults.py        `/cdn-cgi/emulator/faults`
+    arming.py        faults armed in a running server, and why some are refused
     guard.py         who may use them
     application.py   all of this as one ASGI application
     connections.py   HTTP connections, as uvicorn serves them

@@ -34,7 +34,12 @@ if TYPE_CHECKING:
     from emulator.server.desk import Desk
     from emulator.server.guard import Guard
 
-PARTS: Final = ("emulator.server.dashboard", "emulator.server.rest", "emulator.server.status")
+PARTS: Final = (
+    "emulator.server.dashboard",
+    "emulator.server.rest",
+    "emulator.server.status",
+    "emulator.server.faults",
+)
 PREFIX: Final = "/cdn-cgi/emulator"
 _REST: Final = f"{PREFIX}/client/"
 TRIGGERS: Final = {

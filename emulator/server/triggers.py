@@ -2,7 +2,8 @@
 
 1. `/cdn-cgi/handler/scheduled` (miniflare, `core/scheduled.ts`): `cron` and `time`, in
    milliseconds, are what the handler gets; the answer is its outcome, with `format=json` an object,
-   and its status is 500 unless the outcome is `ok`.
+   and its status is 500 unless the outcome is `ok`. Why it is not is our addition: in lines after
+   the outcome, and as the object's `error`.
 2. `/cdn-cgi/handler/email` (miniflare, `core/email.ts`): `from` and `to` are the envelope's
    addresses, the body is the mail. A mail that is rejected answers 400, with the reason.
 
@@ -11,14 +12,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import UTC, datetime, timedelta
 from email import policy
 from email.parser import BytesHeaderParser
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from emulator.errors import WorkerLoadError
 from emulator.location import describe_error
 
 if TYPE_CHECKING:
@@ -43,6 +47,7 @@ _TOO_LARGE_LOCALLY: Final = (
     "Email message size is within the production size limit of 25MiB, but exceeds the lower 1Mib "
     "limit for testing locally."
 )
+_JS: Final = "pyodide.ffi.JsException: "  # before what JavaScript says
 _NUMBER: Final = re.compile(r"\s*[+-]?\d+")
 
 
@@ -59,11 +64,13 @@ def scheduled(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
         except (ValueError, OverflowError):
             return PlainTextResponse("time is not a number of milliseconds\n", 400)
         result = await desk.emulator.scheduled(query.get("cron"), time, worker)
-        outcome, _ = result
+        outcome, error = result
         status = 200 if outcome == "ok" else 500
+        why = "" if error is None else desk.masker()(_why(desk, worker, error))
         if query.get("format") == "json":
-            return JSONResponse({"outcome": outcome, "noRetry": result.no_retry}, status)
-        return PlainTextResponse(outcome, status)
+            told = {"error": why} if why else {}
+            return JSONResponse({"outcome": outcome, "noRetry": result.no_retry, **told}, status)
+        return PlainTextResponse(f"{outcome}\n{why}\n" if why else outcome, status)
 
     return endpoint
 
@@ -91,6 +98,25 @@ def email(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
         return PlainTextResponse("Worker successfully processed email")
 
     return endpoint
+
+
+def _why(desk: Desk, worker: str | None, error: BaseException) -> str:
+    """Why a run failed; where there is no handler, which Worker lacks it, and where."""
+    text = describe_error(error).removeprefix(_JS)
+    target = desk.platform.worker(worker or desk.routing.workers[0])
+    try:
+        script = target.script
+    except WorkerLoadError:
+        return text
+    if script.handles("scheduled"):
+        return text
+    main, source = target.config.main, target.config.source
+    place = str(main) if isinstance(main, Path) else getattr(main, "__name__", str(main))
+    if isinstance(main, Path) and source is not None:
+        place = os.path.relpath(main, source.parent)
+    has = ", ".join(script.handlers) or "none"
+    lacks = f"The Worker {target.name} ({place}) has no `scheduled` handler; its handlers: {has}"
+    return f"{text}\n{lacks}"
 
 
 def _mail_problem(mail: bytes, sender: str | None, to: str | None, *, is_local: bool) -> str:

@@ -152,6 +152,7 @@ class Ledger:
             text=outcome.text or describe(outcome.error),
             place=outcome.place,
             shown=self.masker(format_plan(plan)),
+            output=outcome.output if keeps else "",
         )
         self.enter(failure, outcome.digest)
 
@@ -178,6 +179,7 @@ class Ledger:
                 replayed=True,
                 text="\n".join(lines),
                 place=outcome.place,
+                output=outcome.output,
             )
         )
 

@@ -45,7 +45,8 @@ class Outcome:
     and memory. `seconds` is real time, for people only. `text` and `place` are how a report tells
     the error and its line; where they are empty they are made of `error` and `cause`. `cut_off`
     says that the error is a crash that a request of the scenario's own met with. `kept` names what
-    the memory of a Worker kept though an isolate was lost.
+    the memory of a Worker kept though an isolate was lost. `output` is what Workers printed, where
+    the run failed and it was kept.
     """
 
     error: BaseException | None = None
@@ -60,6 +61,7 @@ class Outcome:
     place: str = ""
     cut_off: bool = False
     kept: Sequence[str] = ()
+    output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,8 @@ class Failure:
     `cause` is what groups failures, `place` the line of the user's code with its source. `flaky`
     says that it did not fail in the same way when it was run again, `replayed` that this was tried.
     `other_trace` is that of the second run where two runs of one plan differ; `shown` is the plan's
-    text with secrets masked.
+    text with secrets masked; `output` is what the Workers printed in that run, where it was kept
+    from the terminal, masked too.
     """
 
     plan: Plan
@@ -84,6 +87,7 @@ class Failure:
     place: str = ""
     other_trace: Trace | None = None
     shown: str = ""
+    output: str = ""
 
     @property
     def is_from_the_start(self) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import sys
+from dataclasses import replace
 from difflib import get_close_matches
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
+from emulator.capture import keeping
 from emulator.deployment import ARGUMENTS, Deployments
 from emulator.emulator import Config, Emulator
 from emulator.foreign import is_foreign
@@ -73,6 +75,9 @@ async def sweep(
     A scenario fails by an exception, or by findings that fail a test by default. Raises `TypeError`
     for a scenario that is no coroutine function and for `faults` and `state`, `ValueError` for
     arguments that are wrong, and whatever `Emulator` raises for its own.
+
+    What the Workers print is not shown, unless a debugger stops in one: that of a failing run is in
+    the failure's `output`, and in its trace.
     """
     _check(scenario, emulator_arguments, determinism)
     search = Search(depth=depth, classes=classes, only=only, skip=skip, limit=limit, seed=seed)
@@ -86,8 +91,11 @@ async def sweep(
         with Collections() as collections, kept_mocks():
             while (plan := search.next()) is not None:
                 deployment = deployments.get(config, **read)
-                emulator = Emulator(deployment, seed=seed, faults=plan, **emulator_arguments)
-                outcome = await _run(scenario, emulator, plan)
+                with keeping() as kept:
+                    emulator = Emulator(deployment, seed=seed, faults=plan, **emulator_arguments)
+                    outcome = await _run(scenario, emulator, plan)
+                if outcome.error is not None:
+                    outcome = replace(outcome, output=emulator.trace.masker(kept.text))
                 pinned = emulator._kernel.loop.pinned
                 del emulator
                 release(outcome.error)

@@ -159,7 +159,7 @@ async def test_a_worker_without_code_answers_with_assets_only(tmp_path: Path) ->
         outcome, error = await emulator.scheduled()
         assert (outcome, str(error)) == (
             "exception",
-            "Error: Handler does not export a scheduled() function.",
+            "Error: Handler does not export a scheduled() function",
         )
     async with running(tmp_path, main=None, not_found_handling="404-page") as emulator:
         missing = await emulator.fetch("/nothing")

@@ -118,6 +118,18 @@ def test_use_of_an_env_that_is_none_is_a_warning_with_its_line(cli: Cli) -> None
     ]
 
 
+def test_what_is_passed_over_in_files_of_secrets_is_a_warning(cli: Cli) -> None:
+    config(cli)
+    cli.write(".env", "A=1\nsk-secret-without-a-name\n")
+    (cli.path / ".dev.vars").mkdir()
+    found = [line for line in cli("check", code=0).stdout.splitlines() if line[:10] == "warning: ."]
+    assert found == [
+        "warning: .dev.vars: is a folder, and is passed over: secrets are in a file",
+        "warning: .env:2: the line is no assignment, and is passed over: NAME=value, with a name "
+        "of A-Z, a-z, 0-9, _, . and -",
+    ]
+
+
 def test_objects_need_their_class(cli: Cli) -> None:
     config(
         cli,
@@ -227,6 +239,23 @@ def test_a_stand_in_is_no_problem(cli: Cli) -> None:
     assert result.stdout.endswith("no problems\n")
     result = cli("check", "--stand-in", "S", "--stand-in", "CACHE", "--stand-in", "T", code=0)
     assert "warning: --stand-in: no Worker lacks a binding T\n" in result.stdout
+
+
+def test_a_tail_worker_that_gets_nothing_is_told(cli: Cli) -> None:
+    tail = "from workers import WorkerEntrypoint\n\n\nclass Default(WorkerEntrypoint):\n"
+    cli.write("alarms/entry.py", f"{tail}    async def tail(self, events, env, ctx): ...\n")
+    config(cli, "alarms/wrangler.jsonc", name="alarms", main="entry.py")
+    config(cli, tail_consumers=[{"service": "alarms"}])
+    result = cli("check", code=0)
+    told = "tail_consumers names the Worker alarms, whose config was not given: nobody gets the"
+    assert f"warning: wrangler.jsonc: w: {told} events here; give its config" in result.stdout
+    assert result.stdout.endswith("no problems, 1 warning\n")
+    both = ("-c", "wrangler.jsonc", "-c", "alarms")
+    assert cli("check", *both, code=0).stdout.endswith("\nno problems\n")
+    cli.write("alarms/entry.py", f"{tail}    async def fetch(self, request): ...\n")
+    (line,) = problems(cli, *both)
+    told = "the Worker alarms tails w but has no tail() handler; its handlers: fetch"
+    assert line == f"wrangler.jsonc: w: {told}"
 
 
 def test_options_that_production_ignores_are_warnings(cli: Cli) -> None:

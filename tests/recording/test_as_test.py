@@ -160,6 +160,9 @@ def _acts(c: httpx.AsyncClient) -> list[tuple[Awaitable[httpx.Response], str]]:
         (post(f"{_DASHBOARD}faults/arm", json={"plan": "request.GET./calls#1:crash_before"}),
          'emulator.faults.add("request.GET./calls#1:crash_before")'),
         (post(f"{_DASHBOARD}faults/clear", json={}), "emulator.faults.clear()"),
+        (post("/cdn-cgi/emulator/faults", json={"add": ["send.mails#*:fail", "schedule:7"]}),
+         'emulator.faults.add("send.mails#*:fail", "schedule:7")'),
+        (c.delete("/cdn-cgi/emulator/faults"), "emulator.faults.clear()"),
         (post("/cdn-cgi/handler/email?from=a@example.com&to=b@example.com", content=MAIL),
          'sender="a@example.com", to="b@example.com") assert receipt.outcome == "ok" assert '
          "receipt.rejected is None"),
@@ -272,12 +275,62 @@ def test_state_of_kv_and_d1_is_set_up_and_other_state_is_named(recorded: Recorde
     recorded.record(fill)
     recorded.file.unlink()
     recorded.record(look)
-    note = "the recording began with state that this test does not set up: objects"
+    note = "the recording began with state that this test does not set up: 1 object of COUNTER"
     assert f"note: {note}" in recorded.run("--as-test").stderr
     code = recorded.printed()
     assert f"# {note}" in code
     assert '"gone"' not in code
     recorded.pytest()
+
+
+EMPTY = "    # The recording began with empty state, as this test does.\n"
+
+
+def test_a_recording_that_began_with_nothing_says_so(recorded: Recorded) -> None:
+    recorded.record(lambda served: served.client.get("/count"))
+    assert EMPTY in recorded.printed()
+    recorded.file.unlink()
+    recorded.record(lambda served: served.client.get("/count"))
+    assert EMPTY not in recorded.printed()
+
+
+def test_state_that_came_and_went_is_none(recorded: Recorded) -> None:
+    """A message that was acknowledged is in the records, and in no queue."""
+
+    async def deliver(served: Served) -> None:
+        await served.client.post("/orders", content="apples")
+        await served.advance("1 minute")
+        assert served.desk.emulator.queues["mails"].acked == 1
+
+    recorded.record(deliver)
+    recorded.file.unlink()
+    recorded.record(lambda served: served.client.get("/calls"))
+    assert any(line.get("record") == "queues" for line in recorded.lines)
+    assert EMPTY in recorded.printed()
+    recorded.pytest()
+
+
+def test_what_a_test_cannot_set_up_is_told_piece_by_piece(recorded: Recorded) -> None:
+    async def fill(served: Served) -> None:
+        client = served.client
+        await client.get("/count")
+        await client.post(f"{_API}workflows/delivery/instances", json={"instance_id": "one"})
+        await client.post(f"{_DASHBOARD}queue/pause", json={"queue": "mails"})
+        for body in ("1", "2"):
+            given = {"queue": "mails", "body": body}
+            await client.post(f"{_DASHBOARD}queue/send", json=given)
+
+    recorded.record(fill)
+    recorded.file.unlink()
+    recorded.record(lambda served: served.client.get("/calls"))
+    told = (
+        "this test does not set up: 1 object of COUNTER; 1 instance of the Workflow delivery, 1 "
+        "not over; 2 messages in the queue mails; the queue mails paused"
+    )
+    assert told in recorded.run("--as-test").stderr
+    code = recorded.printed()
+    assert told in code
+    assert EMPTY not in code
 
 
 def test_a_long_url_of_the_outside_has_a_line_of_its_own(recorded: Recorded) -> None:

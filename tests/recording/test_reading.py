@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from recorded_project import Recorded
+    from served_project import Served
 
 HEAD: dict[str, Any] = {
     "recording": 1,
@@ -103,6 +104,79 @@ def test_a_torn_line_is_cut_off_when_the_recording_goes_on(recorded: Recorded) -
         file.write(b'{"kind":"request","at":"2099-01-01T')
     recorded.record(lambda served: served.client.get("/calls"))
     assert recorded.replayed() == ["same: entry 1 GET / 200", "same: entry 2 GET /calls 200"]
+
+
+def _notes(recorded: Recorded) -> list[str]:
+    """The notes of a replay, and those beside a printed test, which are the same."""
+    notes = [line for line in recorded.told() if line.startswith("note: ")]
+    printed = recorded.run("--as-test").stderr
+    assert [note for note in notes if note not in printed] == []
+    return notes
+
+
+@pytest.mark.parametrize(
+    ("lost", "told"),
+    [
+        ((2,), "line 5: entry 2 is not in the recording, which has lost lines there"),
+        ((2, 3), "line 5: entries 2 to 3 are not in the recording, which has lost lines there"),
+        ((1,), "line 2: entry 1 is not in the recording, which has lost lines there"),
+    ],
+)
+def test_entries_that_are_lost_are_told(
+    recorded: Recorded, lost: tuple[int, ...], told: str
+) -> None:
+    async def visit(served: Served) -> None:
+        for _ in range(4):
+            await served.client.get("/")
+
+    recorded.record(visit)
+    assert _notes(recorded) == []
+    kept = [
+        line
+        for line in recorded.file.read_bytes().splitlines(keepends=True)
+        if not {json.loads(line).get("n"), json.loads(line).get("of")} & set(lost)
+    ]
+    recorded.file.write_bytes(b"".join(kept))
+    (note,) = _notes(recorded)
+    assert note.startswith(f"note: {told}")
+
+
+def test_a_start_after_a_server_that_could_write_no_more_is_told(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        await served.client.get("/")
+        await served.desk.emulator.advance(0)
+        assert served.desk.recorder is not None
+        served.desk.recorder._file._give_up(OSError(28, "No space left on device"))
+        await served.client.get("/calls")
+
+    recorded.record(visit)
+    (ends,) = _notes(recorded)
+    assert ends.startswith("note: the recording ends before its server was stopped")
+    recorded.record(lambda served: served.client.get("/calls"))
+    (note,) = _notes(recorded)
+    assert note == (
+        "note: line 5: the server before this start did not write its end: it was killed, or could "
+        "write no more (a full disk); what came in after line 4 is not in the recording"
+    )
+
+
+def test_a_server_that_was_stopped_and_started_leaves_no_gap(recorded: Recorded) -> None:
+    recorded.record(lambda served: served.client.get("/"))
+    recorded.record(lambda served: served.client.get("/calls"))
+    assert _notes(recorded) == []
+
+
+def test_starts_that_are_lost_are_told(recorded: Recorded) -> None:
+    for _ in range(3):
+        recorded.record(lambda served: served.client.get("/"))
+    lines = recorded.file.read_bytes().splitlines(keepends=True)
+    starts = [at for at, line in enumerate(lines) if b'"kind":"restart"' in line]
+    recorded.file.write_bytes(b"".join([*lines[: starts[0]], *lines[starts[1] :]]))
+    first, second = _notes(recorded)
+    assert first.endswith(
+        "not in the recording, before it: 1 start of the server, and what came in then"
+    )
+    assert "entry 2 is not in the recording" in second
 
 
 def test_an_answer_that_never_came_is_not_compared(recorded: Recorded) -> None:

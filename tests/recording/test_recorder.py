@@ -99,6 +99,24 @@ def test_secrets_are_masked_everywhere(recorded: Recorded) -> None:
     assert "your key is [secret API_KEY]" in text
 
 
+@pytest.mark.parametrize("hyphen", ["%2d", "%2D", "%252d"])
+def test_secrets_are_masked_however_a_client_encodes_them(recorded: Recorded, hyphen: str) -> None:
+    encoded = f"%6b{hyphen}12345{hyphen}secre%74"
+    escaped = SECRET.replace("-", "\\u002d").replace("k", "\\u006B")
+
+    async def visit(served: Served) -> None:
+        await served.client.get(f"/key/{encoded}?key={encoded}&a=%2d")
+        await served.client.post("/orders", content=f'{{"key": "{escaped}"}}')
+        await served.client.post("/orders", content=f"key={encoded}&a=%2d")
+
+    recorded.record(visit)
+    text = recorded.file.read_text("utf-8")
+    assert "/key/[secret API_KEY]?key=[secret API_KEY]&a=%2d" in text
+    assert '{\\"key\\": \\"[secret API_KEY]\\"}' in text
+    assert "key=[secret API_KEY]&a=%2d" in text
+    assert "12345" not in text
+
+
 def test_the_servers_own_token_is_not_recorded(recorded: Recorded) -> None:
     async def visit(served: Served) -> None:
         headers = {"authorization": "Bearer the-servers-token"}

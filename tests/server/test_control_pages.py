@@ -28,8 +28,30 @@ async def test_scheduled_runs_the_handler_as_in_wrangler_dev(project: Project) -
         assert (answer.status_code, answer.text) == (200, "ok")
         answer = await served.client.get(f"{SCHEDULED}?cron=fail&format=json")
         assert answer.status_code == 500
-        assert answer.json() == {"outcome": "exception", "noRetry": False}
+        assert answer.json() == {
+            "outcome": "exception",
+            "noRetry": False,
+            "error": "ValueError: no",
+        }
+        answer = await served.client.get(f"{SCHEDULED}?cron=fail")
+        assert (answer.status_code, answer.text) == (500, "exception\nValueError: no\n")
         assert served.logs[0] == "cron 0 9 * * 1 1745856238000"
+
+
+async def test_scheduled_tells_which_worker_lacks_the_handler(project: Project) -> None:
+    """workerd, global-scope.c++: a run without a handler fails with this error."""
+    project.write("src/entry.py", WORKER.partition("    async def scheduled")[0])
+    told = (
+        "Error: Handler does not export a scheduled() function\n"
+        "The Worker demo (src/entry.py) has no `scheduled` handler; its handlers: fetch, queue"
+    )
+    async with project.served() as served:
+        for query in ("", "?worker=demo"):
+            answer = await served.client.get(f"{SCHEDULED}{query}")
+            assert (answer.status_code, answer.text) == (500, f"exception\n{told}\n")
+        answer = await served.client.get(f"{SCHEDULED}?format=json")
+        assert answer.json() == {"outcome": "exception", "noRetry": True, "error": told}
+        assert served.logs[0].startswith("Received a ScheduledEvent but we lack a handler for ")
 
 
 async def test_scheduled_tells_whether_the_handler_asks_for_no_retry(project: Project) -> None:
@@ -39,7 +61,11 @@ async def test_scheduled_tells_whether_the_handler_asks_for_no_retry(project: Pr
     project.write("src/entry.py", source)
     async with project.served() as served:
         answer = await served.client.get(f"{SCHEDULED}?cron=fail&format=json")
-        assert answer.json() == {"outcome": "exception", "noRetry": True}
+        assert answer.json() == {
+            "outcome": "exception",
+            "noRetry": True,
+            "error": "ValueError: no",
+        }
         answer = await served.client.get(f"{SCHEDULED}?cron=other&format=json")
         assert answer.json() == {"outcome": "ok", "noRetry": False}
 

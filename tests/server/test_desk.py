@@ -365,6 +365,41 @@ async def test_warnings_of_a_config_are_told(project: Project) -> None:
         assert sum("nothing_like_this" in text for text, _ in served.news) == 1
 
 
+async def test_what_is_passed_over_in_files_of_secrets_is_told_at_start_and_reload(
+    project: Project,
+) -> None:
+    project.write(".dev.vars", "A=1\nTOKEN\n")
+    async with project.served() as served:
+        ((text, bad),) = served.news
+        assert text.startswith(f"warning: {project.path}/.dev.vars:2: the line is no assignment")
+        assert not bad
+        (project.path / ".dev.vars").unlink()
+        (project.path / ".dev.vars").mkdir()
+        await served.desk.reload(settings=True)
+        told = f"warning: {project.path}/.dev.vars: is a folder, and is passed over"
+        assert sum(text.startswith(told) for text, _ in served.news) == 1
+
+
+async def test_a_main_file_that_was_moved_away_is_told_with_the_line_that_names_it(
+    project: Project,
+) -> None:
+    entry, moved = project.path / "src/entry.py", project.path / "src/moved.py"
+    async with project.served() as served:
+        entry.rename(moved)
+        await served.desk.reload(settings=False)
+        await served.desk.reload(settings=True)
+        (text, bad), (again, _) = served.news
+        assert bad
+        assert text == (
+            "The code does not load: the Worker 'demo' could not be loaded: there is no file "
+            f"{entry}, the `main` of {project.path}/wrangler.jsonc:3"
+        )
+        assert f'{project.path}/wrangler.jsonc:3: main is "src/entry.py", but there is no ' in again
+        moved.rename(entry)
+        await served.desk.reload(settings=False)
+        assert served.desk.problem is None
+
+
 async def test_a_full_disk_is_told_and_what_was_not_written_is_not_answered(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,14 +40,39 @@ def test_the_first_example_does_what_it_says(project: Project) -> None:
         server.wait(lambda line: line.get("data", {}).get("text") == "batch of 1")
 
 
+@pytest.mark.asyncio
+async def test_the_examples_of_faults_do_what_they_say(project: Project) -> None:
+    (section,) = re.findall(r"^## Faults\n(.*?)^## ", PAGE, re.MULTILINE | re.DOTALL)
+    (block,) = re.findall(r"^```sh\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    async with project.served() as served:
+        answers = []
+        for command in block.splitlines():
+            method, path, content = _request(command)
+            answers.append(await served.client.request(method, path, content=content))
+            await served.desk.emulator.advance(2)
+    armed, sent, told, cleared = answers
+    assert (armed.status_code, armed.json()) == (200, {"armed": ["batch.jobs#*:lose_ack"]})
+    assert sent.status_code == 202
+    assert told.json()["plan"] == [{"fault": "batch.jobs#*:lose_ack", "fired": True}]
+    assert told.json()["fired"][0] == "batch.jobs#1:lose_ack"
+    (site,) = [site for site in told.json()["sites"] if site["site"] == "send.jobs"]
+    assert (site["met"], site["actions"][0]) == (1, "crash_before")
+    assert (cleared.status_code, cleared.json()["plan"]) == (200, [])
+
+
 def _curl(server: ServerProcess, command: str) -> str:
+    method, path, content = _request(command)
+    return server.client.request(method, path, content=content).text
+
+
+def _request(command: str) -> tuple[str, str, str | None]:
+    """The method, path and body of a `curl`."""
     words = shlex.split(command)
     assert words.pop(0) == "curl"
     method = words[words.index("-X") + 1] if "-X" in words else "GET"
     content = words[words.index("-d") + 1] if "-d" in words else None
     (url,) = [word for word in words if word.startswith("http://localhost:8787")]
-    path = url.removeprefix("http://localhost:8787")
-    return server.client.request(method, path, content=content).text
+    return method, url.removeprefix("http://localhost:8787"), content
 
 
 def test_the_page_starts_with_its_example() -> None:

@@ -103,7 +103,7 @@ async def test_a_worker_without_the_handler_is_an_outcome_too() -> None:
     async with Emulator([front(body), callee(entrypoint(fetch=lambda self: None))]) as emulator:
         assert (await emulator.fetch("/")).json() == ["exception", "exception"]
         texts = [log.text for log in emulator.logs]
-        assert any("Handler does not export a scheduled() function." in text for text in texts)
+        assert any("Handler does not export a scheduled() function" in text for text in texts)
         assert any("Handler does not export a queue() function." in text for text in texts)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.faults import KINDS, actions_at
+from emulator.server.arming import arm
 from emulator.server.dashboard.endpoints import Wrong, acts, reads
 from emulator.server.dashboard.shown import shortened
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from starlette.routing import BaseRoute
 
+    from emulator.secrets import Masker
     from emulator.server.dashboard.endpoints import Answer, Asked
     from emulator.server.desk import Desk
 
@@ -35,20 +37,23 @@ def _faults(desk: Desk, asked: Asked) -> Answer:
     first, rows = asked.part()
     words = asked.text("site", "")
     sites = [(site, met) for site, met in faults.counts.items() if words in site]
-    unfired = {str(one.fault): one.message for one in faults.unfired()}
+    mask = desk.platform.kernel.trace.masker
+    unfired = {str(one.fault): mask(one.message) for one in faults.unfired()}
     return {
         "total": len(sites),
-        "sites": [_site(site, met) for site, met in sites[first : first + rows]],
-        "plan": [{"fault": str(fault), "why": unfired.get(str(fault))} for fault in faults.plan],
-        "fired": [str(fault) for fault in faults.fired[-200:]][::-1],
+        "sites": [_site(site, met, mask) for site, met in sites[first : first + rows]],
+        "plan": [
+            {"fault": mask(str(fault)), "why": unfired.get(str(fault))} for fault in faults.plan
+        ],
+        "fired": [mask(str(fault)) for fault in faults.fired[-200:]][::-1],
         "forms": [{"form": kind.form, "occurrence": kind.occurrence} for kind in KINDS.values()],
     }
 
 
-def _site(site: str, met: int) -> Answer:
+def _site(site: str, met: int, mask: Masker) -> Answer:
     return {
-        "site": site,
-        "label": shortened(site),
+        "site": site,  # what is armed there
+        "label": shortened(mask(site)),
         "met": met,
         "actions": [
             {
@@ -70,9 +75,7 @@ async def _arm(desk: Desk, asked: Asked) -> Answer:
         occurrence = asked.number("occurrence", 0) or faults.counts.get(site, 0) + 1
         argument = asked.text("argument", "").strip()
         plan = f"{site}#{occurrence}:{action}{f'({argument})' if argument else ''}"
-    before = len(faults.plan)
-    await desk.act("arm", lambda: faults.add(plan))
-    return {"armed": [str(fault) for fault in faults.plan[before:]]}
+    return {"armed": await arm(desk, plan)}
 
 
 async def _clear(desk: Desk, asked: Asked) -> Answer:

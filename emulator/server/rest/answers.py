@@ -10,7 +10,7 @@ from emulator.clock import moment
 from emulator.trace.written import write_datetime
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 
 class ApiError(Exception):
@@ -21,6 +21,17 @@ class ApiError(Exception):
         self.status = status
         self.code = code
         self.message = message
+
+
+def not_found(error: ApiError, what: str, named: str, ids: Mapping[str, str]) -> ApiError:
+    """Return the error of a path that names nothing; `ids` are those of the things by name.
+
+    Where the path has a name in the place of an id, which the API does not take, it says the id.
+    """
+    if named not in ids:
+        return error
+    hint = f"this path takes a {what}'s id, and the {what} named '{named}' has the id {ids[named]}"
+    return ApiError(error.status, error.code, f"{error.message.removesuffix('.')}: {hint}")
 
 
 class Page(NamedTuple):

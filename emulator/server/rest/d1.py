@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.d1.parameters import bound
 from emulator.d1.store import Query
-from emulator.server.rest.answers import ApiError, Page, time
+from emulator.server.rest.answers import ApiError, Page, not_found, time
 from emulator.server.rest.fields import Fields, body, invalid, kind_of, paged
 from emulator.sql import SqlError
 from emulator.sql.statements import split
@@ -37,9 +37,11 @@ def _databases(call: Call) -> dict[str, D1Config]:
 
 def _find(call: Call) -> tuple[D1Config, Store]:
     id = call.path["database"]
-    config = _databases(call).get(id)
+    known = _databases(call)
+    config = known.get(id)
     if config is None:
-        raise ApiError(404, _NO_DATABASE, f"The database {id} could not be found")
+        error = ApiError(404, _NO_DATABASE, f"The database {id} could not be found")
+        raise not_found(error, "database", id, {one.name: one.id for one in known.values()})
     return config, call.platform.d1.stores[id]
 
 

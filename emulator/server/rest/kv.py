@@ -17,7 +17,7 @@ from emulator.kv import rules
 from emulator.kv.store import Entry
 from emulator.runtime.web.blob import Blob
 from emulator.runtime.web.multipart import read_form
-from emulator.server.rest.answers import ApiError, Page
+from emulator.server.rest.answers import ApiError, Page, not_found
 from emulator.server.rest.fields import Fields, body, invalid, paged, whole
 from emulator.values import JsException, from_json, to_json
 
@@ -59,10 +59,11 @@ def _all(call: Call) -> list[_Named]:
 
 
 def _find(call: Call) -> _Named:
-    for named in _all(call):
-        if named.id == call.path["namespace"]:
+    wanted, known = call.path["namespace"], _all(call)
+    for named in known:
+        if named.id == wanted:
             return named
-    raise _NO_NAMESPACE
+    raise not_found(_NO_NAMESPACE, "namespace", wanted, {one.title: one.id for one in known})
 
 
 def _told(call: Call, named: _Named, what: str, **facts: Any) -> None:

@@ -6,7 +6,7 @@ from hashlib import md5
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.queues.model import MILLISECOND, SECOND, PullRules
-from emulator.server.rest.answers import ApiError, time
+from emulator.server.rest.answers import ApiError, not_found, time
 
 if TYPE_CHECKING:
     from emulator.queues.setup import Attached
@@ -33,11 +33,12 @@ def _id(text: str) -> str:
 
 def find_queue(call: Call) -> str:
     """The name of the queue in the path; raises `ApiError`."""
-    wanted = call.path["queue"]
-    for name in call.platform.queues.broker.queues:
+    wanted, names = call.path["queue"], call.platform.queues.broker.queues
+    for name in names:
         if queue_id(name) == wanted:
             return name
-    raise ApiError(*_NO_QUEUE)
+    # Ids only: `queues.get(queue_id)` of the official client, and wrangler looks names up (7).
+    raise not_found(ApiError(*_NO_QUEUE), "queue", wanted, {n: queue_id(n) for n in names})
 
 
 def find_consumer(call: Call) -> tuple[str, Attached]:

@@ -138,6 +138,8 @@ async def test_token_is_asked_for_where_there_is_one(tmp_path: Path) -> None:
         ("d1/execute", {"id": "none", "sql": "SELECT 1"}, 404, "none"),
         ("d1/execute", {"id": "main", "sql": ""}, 400, "D1_ERROR"),
         ("faults/arm", {"site": "send.jobs", "action": "explode"}, 400, "explode"),
+        ("faults/arm", {"site": "send.jbos", "action": "fail"}, 400, "there are: jobs, failed"),
+        ("faults/arm", {"plan": "kv.PAGE.get#1:fail"}, 400, "can never fire: there is no kv bindi"),
         ("faults/arm", {"site": "no.such\ud800", "action": "fail"}, 400, "no.such"),
         ("workers/strike", {"what": "reload"}, 400, "it may be crash, evict, restart"),
     ],

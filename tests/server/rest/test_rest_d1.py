@@ -39,6 +39,12 @@ async def test_the_databases_are_those_of_the_config(shop: Project) -> None:
             7404,
             "The database nope could not be found",
         )
+        assert await refused(client.d1.database.get("users", account_id=ACCOUNT)) == (
+            404,
+            7404,
+            "The database users could not be found: this path takes a database's id, and the "
+            f"database named 'users' has the id {USERS}",
+        )
 
 
 async def test_sql_runs_on_the_database_that_the_worker_has(shop: Project) -> None:

@@ -38,6 +38,10 @@ async def test_the_namespaces_are_those_of_the_config(shop: Project) -> None:
         assert (await client.kv.namespaces.get(CACHE, account_id=ACCOUNT)).title == "CACHE"
         call = client.kv.namespaces.get("nope", account_id=ACCOUNT)
         assert await refused(call) == (404, 10013, "namespace not found")
+        told = f"the namespace named 'CACHE' has the id {CACHE}"
+        status, code, text = await refused(client.kv.namespaces.get("CACHE", account_id=ACCOUNT))
+        assert (status, code) == (404, 10013)
+        assert text == f"namespace not found: this path takes a namespace's id, and {told}"
 
 
 async def test_values_pass_both_ways_between_api_and_worker(shop: Project) -> None:

@@ -132,6 +132,21 @@ async def test_a_queue_that_is_not_there_is_not_found(project: Project) -> None:
             assert (await refused(call))[:2] == (404, 11000)
 
 
+async def test_a_queue_is_not_found_by_its_name_and_the_error_has_its_id(project: Project) -> None:
+    """7: the paths take ids; wrangler looks a name up before."""
+    async with connected(project) as (client, served):
+        id = await queue_id(client, "jobs")
+        named = f"the queue named 'jobs' has the id {id}"
+        told = f"Queue not found: this path takes a queue's id, and {named}"
+        for call in (
+            client.queues.get("jobs", account_id=ACCOUNT),
+            client.queues.messages.push("jobs", account_id=ACCOUNT, body={}),
+            client.queues.consumers.create("jobs", account_id=ACCOUNT, type="http_pull"),
+        ):
+            assert await refused(call) == (404, 11000, told)
+        assert served.desk.emulator.queues["jobs"].backlog == []
+
+
 async def test_paths_and_methods_that_are_not_there_say_so_in_the_envelope(
     project: Project,
 ) -> None:
