@@ -133,7 +133,7 @@ class Platform:
         self.caches = self.kernel.caches = Caches(self.kernel)
         self.assets = Assets(self.kernel, deployment)
         self.services.before = self.assets.before
-        self.r2 = R2(self.kernel, folder)
+        self.r2 = R2(self.kernel, folder, self.queues)
         # By the names that their records have in the store.
         self.products: Mapping[str, BoundProduct] = {
             "queues": self.queues,

@@ -90,8 +90,7 @@ class Sending:
         # The answer tells of the queue as it was before these messages (1.3).
         before = {"metadata": {"metrics": metrics(self._backlog(queue))}}
         now = self._kernel.now
-        self._chain.sent(messages, invocation.link_at(now), now)
-        self.enter(queue, messages, by=invocation.subject)
+        self.enter(queue, messages, by=invocation.subject, link=invocation.link_at(now))
         if action == "crash_after":
             invocation.cut_power()
         elif action == "lose_reply":
@@ -117,8 +116,12 @@ class Sending:
             name = self._sites[kind, queue] = site_name(kind, queue)
         return name
 
-    def enter(self, queue: str, messages: Sequence[Outgoing], *, by: str) -> None:
-        """Let messages enter a queue at this instant."""
+    def enter(self, queue: str, messages: Sequence[Outgoing], *, by: str, link: int = 0) -> None:
+        """Let messages enter a queue at this instant.
+
+        `link` is `Invocation.link_at` of what led to them.
+        """
+        self._chain.sent(messages, link, self._kernel.now)
         sent = [(message.id, by, message.body, message.content_type) for message in messages]
         names = ("id", "by", "body", "content_type")
         self._kernel.record_each("send", f"queue {queue}", names, sent)

@@ -21,6 +21,7 @@ from emulator.queues.model import (
 from emulator.queues.pulling import Pulling
 from emulator.queues.sending import Copies, Sending
 from emulator.queues.setup import Attached, Change, Setup, attached_of
+from emulator.values.json import to_json_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -107,6 +108,20 @@ class Queues:
 
     def _backlog(self, queue: str) -> Backlog:
         return self.broker.backlog(queue, self._kernel.now)
+
+    @property
+    def names(self) -> list[str]:
+        """The queues there are."""
+        return list(self.broker.queues)
+
+    def tell(self, queue: str, body: Any, *, by: str, link: int = 0) -> None:
+        """Let another part of the platform send a message in JSON; a queue that is gone has none.
+
+        `link` is `Invocation.link_at` of what led to it.
+        """
+        if queue in self.broker.queues:
+            message = Outgoing(self._kernel.hexadecimal(32), to_json_bytes(body), "json")
+            self.sending.enter(queue, [message], by=by, link=link)
 
     # -- life ------------------------------------------------------------------------------------
 

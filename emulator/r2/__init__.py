@@ -1,6 +1,7 @@
 """R2: buckets of objects behind a binding.
 
 store.py       a bucket: its objects, and the uploads that are not complete (pure)
+events.py      event notification rules, and what a message says (pure)
 conditions.py  `onlyIf`: what has to hold of an object (pure)
 ranges.py      which bytes of an object are asked for (pure)
 rules.py       what the service refuses, and in which words (pure)

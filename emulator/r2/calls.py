@@ -53,6 +53,7 @@ class Connection:
                 self.service.record(self.binding, **told, error=error.message)
                 raise error from None
             self.service.record(self.binding, **told)
+            self.service.announce(link=invocation.link_at(invocation.kernel.now))
             return answer
 
         return calls.call(

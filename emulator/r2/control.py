@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from emulator.r2 import arguments, rules, writes
+from emulator.r2 import arguments, events, rules, writes
 from emulator.r2.store import size_of
+from emulator.registry import Registry
 from emulator.runtime.rpc import to_canonical
 from emulator.values import from_milliseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from emulator.caller import Caller
+    from emulator.r2.events import Rule
     from emulator.r2.service import R2
     from emulator.r2.store import Bucket, Stored, Upload
 
@@ -53,6 +55,16 @@ class PendingUpload:
     key: str
     created: datetime
     parts: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notification:
+    """An event notification rule of a bucket; empty `prefix` and `suffix` match every key."""
+
+    queue: str
+    actions: tuple[str, ...]
+    prefix: str
+    suffix: str
 
 
 class R2Control:
@@ -134,6 +146,7 @@ class R2Control:
         found = writes.new_object(key, data, writing, self._service)
         self._service.put(self._bucket, found)
         self._service.record(self.name, call="put", by="test", key=key, size=len(data))
+        self._service.announce()
         return self._shown(found)
 
     def delete(self, *keys: str) -> None:
@@ -143,8 +156,45 @@ class R2Control:
             for key in keys:
                 self._service.delete(self._bucket, key)
                 self._service.record(self.name, call="delete", by="test", key=key)
+            self._service.announce()
 
         self._caller.inside(delete)
+
+    def notify(
+        self,
+        queue: str,
+        *,
+        event_types: str | Iterable[str] = tuple(events.EVENT_TYPES),
+        prefix: str = "",
+        suffix: str = "",
+    ) -> Notification:
+        """Send a message to a queue at each change from now on.
+
+        What `wrangler r2 bucket notification create` does: no config can say it. Event types are
+        `"object-create"` and `"object-delete"`, or single actions such as `"PutObject"`. Raises
+        `KeyError` for a queue there is not, `ValueError` for a rule that R2 does not take.
+
+            emulator.r2["FILES"].notify("scans", event_types="object-create", suffix=".pdf")
+        """
+        Registry("queue", dict.fromkeys(self._service.queues))[queue]
+        wanted = events.Wanted(queue, events.actions_of(event_types), prefix, suffix)
+        rule = self._caller.inside(lambda: self._service.add_rule(self._bucket, wanted))
+        return _notification(rule)
+
+    @property
+    def notifications(self) -> list[Notification]:
+        """The event notification rules, in the order in which they were made."""
+        return [_notification(rule) for rule in self._bucket.rules.values()]
+
+    def stop_notifying(self, queue: str) -> None:
+        """Remove the event notification rules for a queue, if there are any."""
+        found = [rule.id for rule in self._bucket.rules.values() if rule.queue == queue]
+
+        def remove() -> None:
+            for id in found:
+                self._service.remove_rule(self._bucket, id)
+
+        self._caller.inside(remove)
 
     @property
     def uploads(self) -> list[PendingUpload]:
@@ -153,6 +203,12 @@ class R2Control:
 
     def __repr__(self) -> str:
         return f"<R2 bucket {self.name}>"
+
+
+def _notification(rule: Rule) -> Notification:
+    return Notification(
+        queue=rule.queue, actions=rule.actions, prefix=rule.prefix, suffix=rule.suffix
+    )
 
 
 def _pending(upload: Upload) -> PendingUpload:

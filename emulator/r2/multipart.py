@@ -90,7 +90,7 @@ class R2MultipartUpload(HostObject):
             _check(upload, chosen, service.profile)
             numbers = sorted(number for number, _ in chosen)
             found = _object(upload, numbers, service.version(), service.now)
-            service.put(bucket, found)
+            service.put(bucket, found, "CompleteMultipartUpload")
             service.end(bucket, self.uploadId, used=numbers)
             return HeadResult(found)
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.clock import moment
+from emulator.r2 import events
 from emulator.r2.bodies import Bodies
-from emulator.r2.store import Bucket, Metadata, Part, Stored, Upload, part_of, stored
+from emulator.r2.events import Rule, Wanted
+from emulator.r2.store import Bucket, Metadata, Part, Stored, Upload, part_of, rule_of, stored
+from emulator.values import iso_format
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from emulator.kernel import Kernel, Profile
+    from emulator.queues.service import Queues
     from emulator.r2.bindings import R2Bucket
     from emulator.sql import DatabaseFolder
     from emulator.values import HostObject
@@ -26,12 +31,15 @@ _ID_BYTES: Final = 128
 class R2:
     """R2 buckets, by their names; what tests see of one is `control.R2Control`.
 
-    A record is a bucket's name, what it tells of (`object`, `upload`, `part`, `end`), a key or the
-    id of an upload, and what is there now; an object that is None is deleted.
+    A record is a bucket's name, what it tells of (`object`, `upload`, `part`, `end`, `rule`), a key
+    or the id of an upload or a rule, and what is there now; an object or a rule that is None is
+    deleted.
     """
 
-    def __init__(self, kernel: Kernel, folder: DatabaseFolder | None) -> None:
+    def __init__(self, kernel: Kernel, folder: DatabaseFolder | None, queues: Queues) -> None:
         self._kernel = kernel
+        self._queues = queues
+        self._changes: list[tuple[Bucket, str, Stored]] = []
         self._bindings: list[R2Bucket] = []
         self._records: list[Record] = []
         self._names: dict[Bucket, str] = {}
@@ -92,19 +100,21 @@ class R2:
         random = self._kernel.random.randbytes(_ID_BYTES)
         return base64.urlsafe_b64encode(random).decode().rstrip("=")
 
-    def put(self, bucket: Bucket, found: Stored) -> None:
-        """Store an object."""
+    def put(self, bucket: Bucket, found: Stored, action: str = "PutObject") -> None:
+        """Store an object; `announce` tells of it."""
         before = bucket.put(found)
         if before is not None:
             self.bodies.drop(before.parts)
         self._note(bucket, "object", found.key, [*found])
+        self._changed(bucket, action, found)
 
     def delete(self, bucket: Bucket, key: str) -> None:
-        """Delete an object, if it is there."""
+        """Delete an object, if it is there; `announce` tells of it."""
         before = bucket.delete(key)
         if before is not None:
             self.bodies.drop(before.parts)
             self._note(bucket, "object", key, None)
+            self._changed(bucket, "DeleteObject", before)
 
     def start(self, bucket: Bucket, key: str, metadata: Metadata) -> str:
         """Begin an upload, and return its id."""
@@ -130,6 +140,47 @@ class R2:
     def _note(self, bucket: Bucket, what: str, name: str, value: Any) -> None:
         self._records.append([self._names[bucket], what, name, value])
 
+    # -- event notifications ---------------------------------------------------------------------
+
+    @property
+    def queues(self) -> list[str]:
+        """The queues that a rule may name."""
+        return self._queues.names
+
+    def add_rule(self, bucket: Bucket, wanted: Wanted) -> Rule:
+        """Add an event notification rule; raises `RuleError` for one that R2 does not take."""
+        rule = Rule(self._kernel.hexadecimal(32), *wanted, self.now)
+        events.check(rule, bucket.rules.values())
+        bucket.rules[rule.id] = rule
+        self._note(bucket, "rule", rule.id, [*rule])
+        return rule
+
+    def remove_rule(self, bucket: Bucket, id: str) -> None:
+        """Remove an event notification rule."""
+        del bucket.rules[id]
+        self._note(bucket, "rule", id, None)
+
+    def _changed(self, bucket: Bucket, action: str, found: Stored) -> None:
+        if bucket.rules:
+            self._changes.append((bucket, action, found))
+
+    def announce(self, *, link: int = 0) -> None:
+        """Send what the rules want told of the changes since the last time.
+
+        It happens at the instant of the change, and becomes durable with it. `link` is
+        `Invocation.link_at` of what made the changes.
+        """
+        changes, self._changes = self._changes, []
+        for bucket, action, found in changes:
+            for rule in bucket.rules.values():
+                if rule.matches(action, found.key):
+                    self._send(rule.queue, bucket, action, found, link)
+
+    def _send(self, queue: str, bucket: Bucket, action: str, found: Stored, link: int) -> None:
+        name = self._names[bucket].rpartition("/")[2]  # without the jurisdiction
+        told = events.body(name, action, found, iso_format(moment(self._kernel.now)))
+        self._queues.tell(queue, told, by=f"bucket {name}", link=link)
+
     # -- life ------------------------------------------------------------------------------------
 
     def take_records(self) -> list[Record]:
@@ -144,8 +195,8 @@ class R2:
     def rebuild(self, snapshot: Record | None, records: Iterable[Record]) -> None:
         """Start again from stored state; buckets that no Worker binds to any more are kept."""
         self._clear()
-        for name, objects, uploads in snapshot or ():
-            self.bucket(name).restore(objects, uploads)
+        for name, *state in snapshot or ():
+            self.bucket(name).restore(*state)
         for name, what, key, value in records:
             _apply(self.bucket(name), what, key, value)
         self.bodies.keep_only(body for one in self.buckets.values() for body in one.bodies())
@@ -158,11 +209,14 @@ class R2:
     @property
     def stored(self) -> int:
         """How many objects and uploads there are."""
-        return sum(len(one.objects) + len(one.uploads) for one in self.buckets.values())
+        return sum(
+            len(one.objects) + len(one.uploads) + len(one.rules) for one in self.buckets.values()
+        )
 
     def reset(self) -> None:
         """Empty every bucket."""
         self._records.clear()
+        self._changes.clear()
         for bucket in self.buckets.values():
             self.bodies.drop(list(bucket.bodies()))
         self._clear()
@@ -184,6 +238,11 @@ def _apply(bucket: Bucket, what: str, name: str, value: Any) -> None:
         bucket.put_part(name, number, part_of(row))
     elif what == "end":
         bucket.end(name)
+    elif what == "rule":
+        if value is None:
+            del bucket.rules[name]
+        else:
+            bucket.rules[name] = rule_of(value)
     elif value is None:
         bucket.delete(name)
     else:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from emulator.r2.events import Rule
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
@@ -82,11 +84,12 @@ class Place(NamedTuple):
 
 
 class Bucket:
-    """The objects and uploads of one bucket."""
+    """The objects, uploads and event notification rules of one bucket."""
 
     def __init__(self) -> None:
         self.objects: dict[str, Stored] = {}
         self.uploads: dict[str, Upload] = {}
+        self.rules: dict[str, Rule] = {}
         self._order: list[str] | None = None
 
     def get(self, key: str) -> Stored | None:
@@ -181,6 +184,7 @@ class Bucket:
         """Forget everything."""
         self.objects.clear()
         self.uploads.clear()
+        self.rules.clear()
         self._order = None
 
     def snapshot(self) -> list[Any]:
@@ -193,15 +197,21 @@ class Bucket:
             ]
             for upload in self.uploads.values()
         ]
-        return [[list(found) for found in self.objects.values()], uploads]
+        rules = [list(rule) for rule in self.rules.values()]
+        return [[list(found) for found in self.objects.values()], uploads, rules]
 
-    def restore(self, objects: Iterable[Any], uploads: Iterable[Any]) -> None:
-        """Take over a snapshot."""
+    def restore(
+        self, objects: Iterable[Any], uploads: Iterable[Any], rules: Iterable[Any] = ()
+    ) -> None:
+        """Take over a snapshot; those of earlier releases have no rules."""
         for row in objects:
             self.put(stored(row))
         for id, key, created, metadata, parts, ended in uploads:
             found = {number: part_of(row) for number, row in parts}
             self.start(Upload(id, key, created, Metadata(*metadata), found, ended))
+        for row in rules:
+            rule = rule_of(row)
+            self.rules[rule.id] = rule
 
 
 def stored(row: Any) -> Stored:
@@ -215,6 +225,12 @@ def part_of(row: Any) -> Part:
     """Return a part as it was before it became a record."""
     etag, md5, body = row
     return Part(etag, md5, _body(body))
+
+
+def rule_of(row: Any) -> Rule:
+    """Return a rule as it was before it became a record."""
+    id, queue, actions, *rest = row
+    return Rule(id, queue, tuple(actions), *rest)
 
 
 def _body(row: Any) -> Body:

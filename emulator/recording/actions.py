@@ -233,6 +233,13 @@ class Actions:
                 return self._put(id, "/".join(key), action.body.decode(), ttl)
             case "DELETE", ["storage", "kv", "namespaces", id, "values", *key]:
                 return self._plain(f"kv[{text(id)}].delete", text("/".join(key)))
+            case "PUT", ["event_notifications", "r2", name, "configuration", "queues", id]:
+                rules = _json(action)["rules"]
+                return [line for rule in rules for line in self._notify(name, id, rule)]
+            case "DELETE", ["event_notifications", "r2", name, "configuration", "queues", id] if (
+                not action.body
+            ):
+                return self._plain(f"r2[{text(name)}].stop_notifying", text(self._queues[id]))
             case "POST", ["d1", "database", id, "query" | "raw"] if "sql" in _json(action):
                 given = _json(action)
                 return self._sql(id, given["sql"], given.get("params") or [])
@@ -242,6 +249,12 @@ class Actions:
         own = item.get("delay_seconds", delay)
         kind = item.get("content_type", "json")
         return self._send(self._queues[id], item["body"], kind, own, 1)
+
+    def _notify(self, bucket: str, id: str, rule: Any) -> list[str]:
+        named: dict[str, Code | None] = {"event_types": self._value(rule["actions"])}
+        for name in ("prefix", "suffix"):
+            named[name] = text(rule[name]) if rule.get(name) else None
+        return self._plain(f"r2[{text(bucket)}].notify", text(self._queues[id]), **named)
 
 
 def _status(action: Action) -> int:

@@ -32,6 +32,7 @@ CONFIG = """
   "compatibility_flags": ["python_workers"],
   "vars": {"OUTSIDE": "%s"},
   "kv_namespaces": [{"binding": "STOCK", "id": "stock"}],
+  "r2_buckets": [{"binding": "FILES", "bucket_name": "files"}],
   "d1_databases": [{"binding": "DB", "database_name": "shop", "database_id": "shop-db"}],
   "queues": {
     "producers": [{"binding": "MAILS", "queue": "mails"}],

@@ -135,7 +135,12 @@ def _acts(c: httpx.AsyncClient) -> list[tuple[Awaitable[httpx.Response], str]]:
     body = {"queue": "mails", "body": '{"order": "1"}'}
     push = {"body": {"order": "2"}, "delay_seconds": 3}
     mails, values = queue_id("mails"), f"{_API}storage/kv/namespaces/stock/values"
+    rule = {"actions": ["PutObject"], "prefix": "in/"}
+    rules = f"{_API}event_notifications/r2/files/configuration/queues/{mails}"
     return [
+        (c.put(rules, json={"rules": [rule]}),
+         'emulator.r2["files"].notify("mails", event_types=["PutObject"], prefix="in/")'),
+        (c.delete(rules), 'emulator.r2["files"].stop_notifying("mails")'),
         (post(f"{_DASHBOARD}queue/send", json=body),
          'await emulator.queues["mails"].send({"order": "1"})'),
         (post(f"{_API}queues/{mails}/messages", json=push),

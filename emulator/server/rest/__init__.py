@@ -10,6 +10,7 @@
     instances.py       their instances
     kv.py              what is in KV namespaces
     d1.py              SQL for D1 databases
+    r2_events.py       event notifications of R2 buckets
 
 Any account id will do. Operations are plain functions that run inside the simulation; what they did
 is durable when the answer is sent.
@@ -21,7 +22,16 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Mount, Route
 
-from emulator.server.rest import consumers, d1, instances, kv, messages, queues, workflows
+from emulator.server.rest import (
+    consumers,
+    d1,
+    instances,
+    kv,
+    messages,
+    queues,
+    r2_events,
+    workflows,
+)
 from emulator.server.rest.calls import endpoint, no_route
 
 if TYPE_CHECKING:
@@ -33,7 +43,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "/client/v4"
 _ALL = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-_MODULES = (queues, consumers, messages, workflows, instances, kv, d1)
+_MODULES = (queues, consumers, messages, workflows, instances, kv, d1, r2_events)
 
 
 def routes(desk: Desk) -> Sequence[BaseRoute]:
