@@ -152,6 +152,7 @@ FLAGS: Final = (
         "retain_authorization_on_cross_origin_redirect",
         "2025-09-01",
     ),
+    Flag("fetch_iterable_type_support", "no_fetch_iterable_type_support", "2026-02-19"),
     Flag("strip_bom_in_read_all_text", "do_not_strip_bom_in_read_all_text", "2026-01-13"),
     Flag("enable_request_signal", "disable_request_signal", "2026-11-17"),
     Flag("request_signal_passthrough", "no_request_signal_passthrough"),
@@ -248,7 +249,6 @@ export_commonjs_default export_commonjs_namespace
 expose_draining_reader
 expose_global_message_channel no_expose_global_message_channel
 expose_serialization_test_class
-fetch_iterable_type_support no_fetch_iterable_type_support
 fetch_iterable_type_support_override_adjustment no_fetch_iterable_type_support_override_adjustment
 fixup-transform-stream-backpressure original-transform-stream-backpressure
 global_fetch_strictly_public global_fetch_private_origin

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 MODERN = frozenset(
     {
         "enable_python_external_sdk",
+        "fetch_iterable_type_support",
         "python_request_headers_preserve_commas",
         "python_workers_20250116",
         "upper_case_all_http_methods",

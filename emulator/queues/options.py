@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.location import caller
 from emulator.queues.model import SECOND
 from emulator.runtime.js_properties import lookup
+from emulator.runtime.pyproxy import tell_unseen
 from emulator.values import (
     UNDEFINED,
     JsException,
+    JsMap,
     LiteralMap,
     describe_losses,
     js_int32,
@@ -49,6 +51,9 @@ def read(value: Any, known: tuple[str, ...], invocation: Invocation) -> Mapping[
         return {}
     if isinstance(value, LiteralMap):
         value = dict(value.items())
+    elif isinstance(value, JsMap):
+        tell_unseen(value.keys(), "a Map")
+        return {}
     if type(value) is dict or isinstance(value, Mapping):
         for key in value:
             if key not in known:

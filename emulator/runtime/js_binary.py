@@ -9,7 +9,9 @@ from typing import Any, Final
 from emulator.runtime.js_prototypes import Constructor, to_element
 from emulator.runtime.js_text import display
 from emulator.runtime.pyproxy import PyProxy, iterate
+from emulator.runtime.web.python_text import hinted
 from emulator.values import (
+    SAFE,
     UNDEFINED,
     VIEW_KINDS,
     ArrayBuffer,
@@ -20,6 +22,9 @@ from emulator.values import (
     to_number,
 )
 
+# What an isolate has of memory, in bytes.
+_LARGEST_BUFFER: Final = 128 * 1_048_576
+
 
 def buffer_bytes(value: Any) -> bytes:
     """Return the bytes of a BufferSource; raises `TypeError` (as `JsException`) for others."""
@@ -27,9 +32,8 @@ def buffer_bytes(value: Any) -> bytes:
         return bytes(value)
     if isinstance(value, PyProxy) and isinstance(value.obj, (bytes, bytearray, memoryview)):
         return bytes(value.obj)
-    raise JsException(
-        "TypeError", "The provided value is not of type '(ArrayBuffer or ArrayBufferView)'."
-    )
+    text = "The provided value is not of type '(ArrayBuffer or ArrayBufferView)'."
+    raise hinted(JsException("TypeError", text), value)
 
 
 def _construct(kind: str, source: Any = 0, offset: Any = 0, length: Any = UNDEFINED) -> TypedArray:
@@ -45,12 +49,29 @@ def _construct(kind: str, source: Any = 0, offset: Any = 0, length: Any = UNDEFI
             raise JsException("RangeError", f"Invalid typed array length: {display(length)}")
         return TypedArray(kind, source, start, count)
     if isinstance(source, (int, float, str)) or source is UNDEFINED or source is None:
-        number = to_number(source)
-        count = int(number) if number == number else 0
-        if count < 0:
-            raise JsException("RangeError", f"Invalid typed array length: {count}")
-        return TypedArray(kind, ArrayBuffer(count * size))
+        count = _index(source, f"Invalid typed array length: {display(source)}")
+        return TypedArray(kind, _zeros(count * size))
     return from_elements(kind, source)
+
+
+def _index(value: Any, refusal: str) -> int:
+    """Return a length (ECMAScript's `ToIndex`); 0 for what is no number."""
+    number = to_number(value)
+    if number != number:
+        return 0
+    if not -1 < number <= SAFE:
+        raise JsException("RangeError", refusal)
+    return int(number)
+
+
+def _zeros(count: int) -> ArrayBuffer:
+    if count > _LARGEST_BUFFER:
+        raise JsException("RangeError", "Array buffer allocation failed")
+    return ArrayBuffer(count)
+
+
+def _new_buffer(size: Any = 0, *_: Any) -> ArrayBuffer:
+    return _zeros(_index(size, "Invalid array buffer length"))
 
 
 def from_elements(kind: str, source: Any) -> TypedArray:
@@ -152,7 +173,7 @@ BINARY: Final[dict[str, Any]] = {
     **{kind: _view_constructor(kind) for kind in VIEW_KINDS},
     "ArrayBuffer": Constructor(
         "ArrayBuffer",
-        lambda size=0, *rest: ArrayBuffer(int(to_number(size))),
+        _new_buffer,
         statics={
             "isView": Function(lambda v: isinstance(v, (bytes, TypedArray)), "isView", raw=True)
         },

@@ -7,7 +7,12 @@ from __future__ import annotations
 
 from emulator.runtime.host import running
 
-_NEWEST = frozenset({"python_workers_314", "python_workers_20250116", "enable_python_external_sdk"})
+_NEWEST = frozenset(
+    {
+        *("python_workers_314", "python_workers_20250116", "enable_python_external_sdk"),
+        "fetch_iterable_type_support",
+    }
+)
 
 
 def flags() -> frozenset[str]:

@@ -125,6 +125,9 @@ class PyProxy(Opaque):
         if callable(self.obj):
             return UNDEFINED
         shown = None if generation() == 26 else visible(self.obj)
+        if isinstance(shown, list) and any(_is_borrowed(item) for item in shown):
+            # The array that JSON gets is made by an iterator, whose proxies end with it.
+            raise JsException("Error", EXHAUSTED)
         return {} if shown is None else shown
 
     def __eq__(self, other: object) -> bool:
@@ -132,6 +135,10 @@ class PyProxy(Opaque):
 
     def __hash__(self) -> int:
         return id(self.obj)
+
+
+def _is_borrowed(item: Any) -> bool:
+    return isinstance(item, PyProxy) and not item.kept and not callable(item.obj)
 
 
 def visible(obj: Any) -> dict[str, Any] | list[Any] | None:
@@ -257,18 +264,28 @@ class _Unseen(ProxiedDict):
         return super().items()
 
     def _tell(self) -> None:
-        host = running()
-        if self._told or host is None:
-            return
-        self._told = True
-        names = ", ".join(repr(key) for key in self.obj)
-        host.find(
-            "ignored_option",
-            f"JavaScript does not see what is in this dict ({names}): before 2025-09-29, in "
-            "Pyodide 0.26, it has to be converted, by `to_js(..., dict_converter="
-            "Object.fromEntries)`, or options given by keyword",
-            caller(),
-        )
+        if not self._told:
+            self._told = running() is not None
+            tell_unseen(self.obj, "this dict")
+
+
+def tell_unseen(names: Iterable[Any], holder: str) -> None:
+    """Make a finding of options that JavaScript does not find in what they are in."""
+    host, listed = running(), ", ".join(map(repr, names))
+    if host is None or not listed:
+        return
+    why = (
+        "before 2025-09-29, in Pyodide 0.26, a dict, and the Map that `to_js` makes of it by "
+        "default, has no properties"
+        if generation() == 26
+        else "an entry of a Map is no property"
+    )
+    host.find(
+        "ignored_option",
+        f"JavaScript does not see what is in {holder} ({listed}): {why}. Convert the dict by "
+        "`to_js(..., dict_converter=Object.fromEntries)`, or give options by keyword",
+        caller(),
+    )
 
 
 def python_function(function: Callable[..., Any]) -> Function:

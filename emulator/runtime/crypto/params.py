@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from emulator.runtime.js_text import display
 from emulator.runtime.web import idl
+from emulator.runtime.web.python_text import hinted
 from emulator.values import UNDEFINED, JsException, to_number
 
 # By the names of WebCrypto: hashlib's name, and the size in bytes of a block.
@@ -85,9 +86,10 @@ def whole(value: Any) -> int:
 
 def octets(chosen: dict[str, Any], name: str) -> bytes:
     """Return a member that is a buffer."""
-    data = idl.buffer(field(chosen, name))
+    value = field(chosen, name)
+    data = idl.buffer(value)
     if data is None:
-        raise idl.wrong_field(name, "Algorithm", "BufferSource")
+        raise hinted(idl.wrong_field(name, "Algorithm", "BufferSource"), value)
     return data
 
 

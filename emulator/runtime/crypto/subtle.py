@@ -10,6 +10,7 @@ from emulator.runtime.crypto.keys import Algorithm, CryptoKey, KeyPair, unknown_
 from emulator.runtime.crypto.params import hash_named, settings
 from emulator.runtime.js_text import display
 from emulator.runtime.web import idl
+from emulator.runtime.web.python_text import hinted
 from emulator.values import (
     UNDEFINED,
     ArrayBuffer,
@@ -238,7 +239,7 @@ def _key(method: str, place: int, value: Any) -> CryptoKey:
 def _buffer(method: str, place: int, value: Any) -> bytes:
     raw = idl.buffer(value)
     if raw is None:
-        raise idl.wrong_argument(method, "SubtleCrypto", place, "BufferSource")
+        raise hinted(idl.wrong_argument(method, "SubtleCrypto", place, "BufferSource"), value)
     return raw
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.web import idl
 from emulator.runtime.web.promises import Resolved
+from emulator.runtime.web.python_text import report, text_of
 from emulator.runtime.web.streams import ReadableStream
 from emulator.runtime.web.text import decode, utf8
-from emulator.values import UNDEFINED, HostObject, JsException, plain_number
+from emulator.values import UNDEFINED, HostObject, JsException, ProxiedList, plain_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -112,17 +113,20 @@ def join(parts: object, owner: str) -> Bytes:
         return b""
     if not isinstance(parts, (list, tuple)):
         raise idl.wrong_construction(owner, 1, "Array")
-    return b"".join(_part_bytes(parts))
+    if isinstance(parts, ProxiedList) and isinstance(parts.obj, (bytes, bytearray, memoryview)):
+        # Iterated, it gives numbers, and the text of each is a part.
+        report(parts.obj, "".join(map(str, parts.obj)), f"the content of a {owner}")
+    return b"".join(_part_bytes(parts, owner))
 
 
-def _part_bytes(parts: Iterable[object]) -> Iterable[Bytes]:
+def _part_bytes(parts: Iterable[object], owner: str) -> Iterable[Bytes]:
     for part in parts:
         if isinstance(part, Blob):
             yield part.data
         elif (data := idl.buffer(part)) is not None:
             yield data
         else:
-            yield utf8(idl.string(part))
+            yield utf8(text_of(part, f"a part of a {owner}"))
 
 
 def content_type(options: dict[str, Any]) -> str:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from emulator.runtime import profile
 from emulator.runtime.pyproxy import PyProxy
 from emulator.runtime.web import idl
 from emulator.runtime.web.blob import Blob, mime_of_header
 from emulator.runtime.web.formdata import FormData
 from emulator.runtime.web.promises import Rejected, Resolved
+from emulator.runtime.web.python_text import text_of
 from emulator.runtime.web.streams import LOCKED, NOT_BYTES, ReadableStream
 from emulator.runtime.web.text import decode, utf8
 from emulator.runtime.web.url_parameters import URLSearchParams
-from emulator.values import UNDEFINED, HostObject, JsException, from_json
+from emulator.values import UNDEFINED, HostObject, JsException, ProxiedList, from_json
 
 if TYPE_CHECKING:
     from emulator.runtime.host import Body as WireBody
@@ -41,6 +43,7 @@ _LOCKED_BODY: Final = "This ReadableStream is locked to a reader, and cannot be 
 _NOT_CLONED: Final = "This ReadableStream is currently locked to a reader,"
 
 _TEXT: Final = "text/plain;charset=UTF-8"
+_ITERABLES: Final = "fetch_iterable_type_support"
 _QUERY: Final = "application/x-www-form-urlencoded;charset=UTF-8"
 
 
@@ -57,11 +60,19 @@ def extract(value: object) -> tuple[Content, str | None]:
     data = idl.buffer(value)
     if data is not None:
         return data, None
-    if isinstance(value, list) or (
-        isinstance(value, PyProxy) and isinstance(value.obj, AsyncIterable)
-    ):
+    if _ITERABLES in profile.flags() and _is_iterable(value):
         return ReadableStream.from_(value), None
-    return utf8(idl.string(value)), _TEXT
+    return utf8(text_of(value, "the body")), _TEXT
+
+
+def _is_iterable(value: object) -> bool:
+    """Whether a body is what iterating gives: of arrays and what is asynchronously iterable.
+
+    Other iterables have a text of their own, as the proxies of Python's sequences.
+    """
+    if isinstance(value, PyProxy):
+        return isinstance(value.obj, AsyncIterable)
+    return isinstance(value, list) and not isinstance(value, ProxiedList)
 
 
 def _extract_object(value: HostObject) -> tuple[Content, str | None]:

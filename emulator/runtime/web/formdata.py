@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from emulator.runtime.web import idl
 from emulator.runtime.web.blob import Blob, File
 from emulator.runtime.web.iterators import IterablePairs
+from emulator.runtime.web.python_text import text_of
 from emulator.values import UNDEFINED
 
 if TYPE_CHECKING:
@@ -95,4 +96,4 @@ def _value(name: str, value: object, filename: object) -> Value:
     if isinstance(value, Blob):
         return File(value.data, idl.string(filename) if named else name, content_type=value.type)
     # The runtime wants a value here; Python's None is undefined, which it takes for the text.
-    return idl.string(value)
+    return text_of(value, f"the field {name!r} of a FormData")

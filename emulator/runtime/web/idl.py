@@ -9,7 +9,7 @@ import math
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.runtime.pyproxy import PyProxy, iterate, to_host
+from emulator.runtime.pyproxy import PyProxy, iterate, tell_unseen, to_host
 from emulator.values import (
     UNDEFINED,
     ArrayBuffer,
@@ -17,6 +17,7 @@ from emulator.values import (
     Function,
     HostObject,
     JsException,
+    JsMap,
     LiteralMap,
     ProxiedDict,
     ProxiedList,
@@ -100,7 +101,10 @@ def array_buffer(data: bytes) -> ArrayBuffer:
 
 def options(value: object) -> dict[str, Any]:
     """Return the members of an options object without those that are undefined."""
-    if isinstance(value, LiteralMap):
+    if isinstance(value, JsMap):
+        if not isinstance(value, LiteralMap):
+            tell_unseen(value.keys(), "a Map")
+            return {}
         value = {string(key): item for key, item in value.items()}
     if not isinstance(value, dict):
         return {}
@@ -113,7 +117,7 @@ def sequence(value: object) -> Iterable[Any] | None:
         return None
     if isinstance(value, ProxiedDict):
         # Python's iterator of a dict: its keys.
-        return list(value)
+        return list(value if value.obj is None else value.obj)
     try:
         return map(to_host, iterate(value))
     except JsException:
