@@ -35,7 +35,7 @@ _FORBIDDEN_CALLS = {
 _ALLOWED_CALLS = {
     ("runtime/web/blob.py", "time.time_ns"): "runs in a Worker, where it is virtual",
     ("wallclock.py", "time.time_ns"): "the machine's clock, for an emulator on real time",
-    ("runtime/js_builtins.py", "datetime.now"): "JavaScript's Date, in a Worker too",
+    ("runtime/js_dates.py", "datetime.now"): "JavaScript's Date, in a Worker too",
 }
 # Folder order is the file system's own; results must be sorted.
 _UNORDERED = {"os.listdir", "os.scandir", "glob.glob", "iterdir", "rglob", "glob"}

@@ -9,7 +9,6 @@ from typing import Any, Final
 from emulator.runtime.js_prototypes import Constructor, to_element
 from emulator.runtime.js_text import display
 from emulator.runtime.pyproxy import PyProxy, iterate
-from emulator.runtime.web.python_text import hinted
 from emulator.values import (
     SAFE,
     UNDEFINED,
@@ -32,6 +31,8 @@ def buffer_bytes(value: Any) -> bytes:
         return bytes(value)
     if isinstance(value, PyProxy) and isinstance(value.obj, (bytes, bytearray, memoryview)):
         return bytes(value.obj)
+    from emulator.runtime.web.python_text import hinted
+
     text = "The provided value is not of type '(ArrayBuffer or ArrayBufferView)'."
     raise hinted(JsException("TypeError", text), value)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 import urllib.parse
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.js_console import CONSOLE
 from emulator.runtime.js_crypto import CRYPTO
+from emulator.runtime.js_dates import DATE
 from emulator.runtime.js_properties import lookup, set_property
 from emulator.runtime.js_prototypes import Constructor, same, truthy
 from emulator.runtime.js_text import display, own_names
@@ -17,6 +18,7 @@ from emulator.runtime.pyproxy import PyProxy, call_value, iterate, unwrap
 from emulator.values import (
     UNDEFINED,
     BigInt,
+    Boxed,
     Function,
     JsException,
     JsMap,
@@ -26,17 +28,15 @@ from emulator.values import (
     TypedArray,
     class_of,
     from_json,
-    from_milliseconds,
     from_v8,
     plain_number,
     stringify,
-    to_milliseconds,
     to_number,
     to_v8,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 
 def _fn(name: str, function: Callable[..., Any]) -> Function:
@@ -61,6 +61,8 @@ def _from_entries(pairs: Any = UNDEFINED) -> dict[str, Any]:
 
 
 def _new_object(value: Any = UNDEFINED) -> Any:
+    if isinstance(value, (bool, int, float, str)):
+        return Boxed(class_of(value), value)
     return {} if value is None or value is UNDEFINED else value
 
 
@@ -105,6 +107,8 @@ OBJECT: Final = Constructor(
 
 def _new_array(*items: Any) -> list[Any]:
     if len(items) == 1 and isinstance(items[0], (int, float)) and not isinstance(items[0], bool):
+        if not 0 <= items[0] < 2**32 or items[0] != int(items[0]):
+            raise JsException("RangeError", "Invalid array length")
         return [UNDEFINED] * int(items[0])
     return list(items)
 
@@ -156,50 +160,6 @@ def _replaced(replacer: Any, key: str, value: Any) -> Any:
     return value
 
 
-def _new_date(*args: Any) -> datetime:
-    if not args:
-        return _now()
-    first = args[0].obj if isinstance(args[0], PyProxy) else args[0]
-    if len(args) > 1:
-        year, month, *rest = [int(to_number(arg)) for arg in args]
-        day, hour, minute, second, milli = (*rest, *(1, 0, 0, 0, 0)[len(rest) :])[:5]
-        base = datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
-        offset = ((((day - 1) * 24 + hour) * 60 + minute) * 60 + second) * 1000 + milli
-        return from_milliseconds(to_milliseconds(base) + offset)
-    if isinstance(first, datetime):
-        return from_milliseconds(to_milliseconds(first))
-    return _parse_date(first) if isinstance(first, str) else _date_of(to_number(first))
-
-
-def _date_of(milliseconds: float) -> datetime:
-    if milliseconds != milliseconds:
-        raise JsException("RangeError", "Invalid time value")
-    return from_milliseconds(milliseconds)
-
-
-def _parse_date(text: str) -> datetime:
-    from email.utils import parsedate_to_datetime
-
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(text)
-        except (ValueError, TypeError):
-            raise JsException("RangeError", "Invalid time value") from None
-    return from_milliseconds(to_milliseconds(moment))
-
-
-def _now() -> datetime:
-    # The wall clock, which in a Worker is the emulator's.
-    return from_milliseconds(to_milliseconds(datetime.now(UTC)))
-
-
-def now_in_milliseconds() -> float:
-    """Return `Date.now()`."""
-    return to_milliseconds(_now())
-
-
 def _number(value: Any = 0) -> Any:
     held = value.value if isinstance(value, BigInt) else value
     return to_number(held)
@@ -235,6 +195,23 @@ def _to_bigint(value: Any) -> BigInt:
         kind = "SyntaxError" if isinstance(value, str) else "RangeError"
         raise JsException(kind, f"Cannot convert {display(value)} to a BigInt")
     return BigInt(int(value) if isinstance(value, str) else int(number))
+
+
+def _no_symbol(*_: Any) -> Any:
+    raise JsException("TypeError", "Symbol is not a constructor")
+
+
+def utf16_text(codes: Iterable[int]) -> str:
+    """Return the text of units of UTF-16; half of a pair stays what it is."""
+    units = b"".join(code.to_bytes(2, "little") for code in codes)
+    return units.decode("utf-16-le", "surrogatepass")
+
+
+def _code_point(value: Any) -> str:
+    number = to_number(value)
+    if not 0 <= number <= sys.maxunicode or number != int(number):
+        raise JsException("RangeError", f"Invalid code point {display(value)}")
+    return chr(int(number))
 
 
 def _quote(safe: str) -> Callable[..., str]:
@@ -326,16 +303,7 @@ BUILTINS: Final[dict[str, Any]] = {
     "JSON": _functions(
         parse=lambda text=UNDEFINED, *rest: from_json(display(text)), stringify=_stringify
     ),
-    "Date": Constructor(
-        "Date",
-        _new_date,
-        call=lambda *args: display(_now()),
-        statics=_functions(
-            now=lambda: to_milliseconds(datetime.now(UTC)),
-            parse=lambda text: to_milliseconds(_parse_date(display(text))),
-            UTC=lambda *args: to_milliseconds(_new_date(*args, *(() if args[1:] else (0,)))),
-        ),
-    ),
+    "Date": DATE,
     "RegExp": Constructor(
         "RegExp",
         lambda source="(?:)", flags="", *rest: RegExp(display(source), display(flags)),
@@ -343,13 +311,22 @@ BUILTINS: Final[dict[str, Any]] = {
     "Math": MATH,
     "Number": Constructor(
         "Number",
-        _number,
+        lambda value=0, *rest: Boxed("Number", _number(value)),
         call=_number,
         statics={
             "MAX_SAFE_INTEGER": 2**53 - 1,
             "MIN_SAFE_INTEGER": -(2**53) + 1,
+            "MAX_VALUE": sys.float_info.max,
+            "MIN_VALUE": 5e-324,
+            "EPSILON": sys.float_info.epsilon,
+            "POSITIVE_INFINITY": math.inf,
+            "NEGATIVE_INFINITY": -math.inf,
+            "NaN": math.nan,
             **_functions(
                 isInteger=lambda v: isinstance(v, (int, float)) and float(v).is_integer(),
+                isSafeInteger=lambda v: (
+                    isinstance(v, (int, float)) and float(v).is_integer() and abs(v) < 2**53
+                ),
                 isFinite=lambda v: isinstance(v, (int, float)) and math.isfinite(v),
                 isNaN=lambda v: isinstance(v, float) and v != v,
                 parseInt=_parse_int,
@@ -357,12 +334,24 @@ BUILTINS: Final[dict[str, Any]] = {
             ),
         },
     ),
-    "String": Constructor("String", lambda v="", *rest: display(v), call=lambda v="": display(v)),
-    "Boolean": Constructor("Boolean", truthy, call=lambda value=UNDEFINED: truthy(value)),
+    "String": Constructor(
+        "String",
+        lambda value="", *rest: Boxed("String", display(value)),
+        call=lambda value="": display(value),
+        statics=_functions(
+            fromCharCode=lambda *codes: utf16_text(int(to_number(code)) % 65_536 for code in codes),
+            fromCodePoint=lambda *points: "".join(map(_code_point, points)),
+        ),
+    ),
+    "Boolean": Constructor(
+        "Boolean",
+        lambda value=UNDEFINED, *rest: Boxed("Boolean", truthy(value)),
+        call=lambda value=UNDEFINED: truthy(value),
+    ),
     "BigInt": Function(_to_bigint, "BigInt", raw=True),
     "Symbol": Constructor(
         "Symbol",
-        lambda *args: UNDEFINED,
+        _no_symbol,
         call=lambda text="": Symbol(display(text)),
         statics={
             name: Symbol(f"Symbol.{name}") for name in ("iterator", "asyncIterator", "dispose")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from emulator.runtime.js_prototypes import GETTERS, METHODS, Constructor, set_element
@@ -11,6 +11,7 @@ from emulator.runtime.profile import generation
 from emulator.runtime.pyproxy import PyProxy, unwrap
 from emulator.values import (
     UNDEFINED,
+    Boxed,
     Function,
     HostObject,
     JsException,
@@ -21,6 +22,8 @@ from emulator.values import (
 )
 
 _ABSENT: Any = object()
+# What V8 names in saying that it is none; others it shows by their source.
+_NO_CONSTRUCTORS = ("BigInt", "Symbol")
 
 
 def lookup(value: Any, name: str) -> Any:
@@ -36,12 +39,23 @@ def lookup(value: Any, name: str) -> Any:
         return value.get(name)
     elif isinstance(value, PyProxy):
         return _lookup_python(value, name)
-    elif isinstance(value, Constructor):
+    elif isinstance(value, Function):
         if name == "new":
-            return Function(value.construct, value.name, raw=True)
-        if name in value.statics:
+            return Function(_construction(value), value.name, raw=True)
+        if isinstance(value, Constructor) and name in value.statics:
             return value.statics[name]
     return _lookup_prototype(value, name)
+
+
+def _construction(value: Function) -> Callable[..., Any]:
+    if isinstance(value, Constructor):
+        return value.construct
+
+    def refuse(*_: Any) -> Any:
+        shown = value.name if value.name in _NO_CONSTRUCTORS else value.source
+        raise JsException("TypeError", f"{shown} is not a constructor")
+
+    return refuse
 
 
 def _lookup_host(value: HostObject, name: str) -> Any:
@@ -102,6 +116,8 @@ def _prototype_name(value: Any) -> str:
         return "Function"
     if isinstance(value, (bytes, TypedArray)):
         return "TypedArray"
+    if isinstance(value, Boxed) and value.kind == "Date":
+        return "Invalid Date"
     return "Map" if isinstance(value, JsMap) else class_of(value)
 
 

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.runtime import js_boxes
 from emulator.runtime.js_text import display, own_names
 from emulator.runtime.pyproxy import PyProxy, call_value, iterate
 from emulator.values import (
@@ -339,13 +340,16 @@ METHODS: Final[dict[str, dict[str, Method]]] = {
         ),
         "bind": _bind,
     },
+    **js_boxes.METHODS,
 }
+METHODS["Invalid Date"] = js_boxes.invalid_date(METHODS["Date"])
 
 
 GETTERS: Final[dict[str, dict[str, Callable[[Any], Any]]]] = {
     "Array": {"length": len},
     "Map": {"size": len},
     "Set": {"size": len},
+    "String": {"length": lambda this: len(this.value)},
     "TypedArray": {
         "length": lambda this: len(this),
         "byteLength": lambda this: len(bytes(this)),

@@ -12,6 +12,7 @@ from emulator.values import (
     UNDEFINED,
     ArrayBuffer,
     BigInt,
+    Boxed,
     Function,
     HostObject,
     JsMap,
@@ -42,6 +43,8 @@ def display(value: Any) -> str:
         return str(value.obj)
     if isinstance(value, Function):
         return value.source
+    if isinstance(value, Boxed):
+        return "Invalid Date" if value.kind == "Date" else display(value.value)
     if isinstance(value, HostObject) and "toString" in value.js_members:
         return str(value.js_lookup("toString")())
     if isinstance(value, (dict, HostObject, JsMap, JsSet, set, frozenset, ArrayBuffer, TypedArray)):
@@ -79,6 +82,8 @@ def own_names(value: Any) -> list[str]:
         return property_names(value)
     if isinstance(value, LiteralMap):
         return [str(key) for key in value.keys()]  # noqa: SIM118 - a Map iterates over its entries
+    if isinstance(value, Boxed):
+        return own_names(value.value) if value.kind == "String" else []
     if isinstance(value, (list, str, bytes)):
         return [str(index) for index in range(len(value))]
     if isinstance(value, TypedArray) and value.kind != "DataView":

@@ -46,6 +46,7 @@ from emulator.values import (
     UNDEFINED,
     ArrayBuffer,
     BigInt,
+    Boxed,
     Function,
     HostObject,
     JsException,
@@ -352,6 +353,18 @@ class _Buffer(JsProxy):
         room[:] = data
 
 
+class _Text(_Iterable):
+    """A string as an object, which has a length and is true all the same."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return len(self._js.value)
+
+    def __bool__(self) -> bool:
+        return True
+
+
 class _TypedArray(_Buffer, _Collection):
     __slots__ = ()
 
@@ -629,6 +642,8 @@ def _wrap_other(value: Any) -> Any:
         return value.live()
     if isinstance(value, BigInt):
         return JsBigInt(value.value) if generation() == 314 else value.value
+    if isinstance(value, Boxed):
+        return make(_Text if value.kind == "String" else JsProxy, value)
     for kind, cls in _CLASSES:
         if isinstance(value, kind):
             return make(cls, value)

@@ -18,6 +18,7 @@ from emulator.values import (
     SAFE,
     UNDEFINED,
     BigInt,
+    Boxed,
     Function,
     HostObject,
     JsException,
@@ -25,6 +26,7 @@ from emulator.values import (
     ProxiedDict,
     ProxiedList,
     TypedArray,
+    format_number,
 )
 
 
@@ -340,6 +342,12 @@ def describe(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else "object"
 
 
+def _described(value: Any) -> str:
+    if isinstance(value, bool):
+        return f"boolean {str(value).lower()}"
+    return f"number {format_number(value)}" if isinstance(value, (int, float)) else describe(value)
+
+
 def iterate(value: Any) -> Iterable[Any]:
     """Return JavaScript's iterator over a JavaScript value; raises `TypeError` (JsException)."""
     from emulator.values import JsMap, JsSet
@@ -355,11 +363,13 @@ def iterate(value: Any) -> Iterable[Any]:
         return value
     if isinstance(value, TypedArray) and value.kind != "DataView":
         return value.view()
+    if isinstance(value, Boxed) and value.kind == "String":
+        return value.value  # type: ignore[no-any-return]
     if isinstance(value, HostObject) and hasattr(value, "__iter__"):
         return value
     raise JsException(
         "TypeError",
-        f"{describe(value)} is not iterable"
+        f"{_described(value)} is not iterable"
         + (
             ""
             if value is None or value is UNDEFINED

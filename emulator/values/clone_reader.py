@@ -11,6 +11,7 @@ from emulator.values.numbers import plain_number
 from emulator.values.types import (
     UNDEFINED,
     BigInt,
+    Boxed,
     JsException,
     RegExp,
 )
@@ -147,9 +148,15 @@ class Reader:
         return plain
 
     def _date(self) -> Any:
-        moment = from_milliseconds(DOUBLE.unpack(self._take(8))[0])
+        time = DOUBLE.unpack(self._take(8))[0]
+        moment = from_milliseconds(time) if time == time else Boxed("Date", time)
         self._objects.append(moment)
         return moment
+
+    def _boxed(self, kind: str, value: Any) -> Any:
+        box = Boxed(kind, value)
+        self._objects.append(box)
+        return box
 
     def _regexp(self) -> Any:
         source = self.read()
@@ -211,4 +218,8 @@ _READERS: Final[dict[int, Callable[[Reader], Any]]] = {
     ord("R"): Reader._regexp,
     ord("r"): Reader._error,
     ord("B"): Reader._buffer,
+    ord("y"): lambda self: self._boxed("Boolean", value=True),
+    ord("x"): lambda self: self._boxed("Boolean", value=False),
+    ord("n"): lambda self: self._boxed("Number", self._double()),
+    ord("s"): lambda self: self._boxed("String", self.read()),
 }

@@ -13,6 +13,7 @@ from emulator.values.kinds import is_index, property_names
 from emulator.values.types import (
     UNDEFINED,
     BigInt,
+    Boxed,
     HostObject,
     JsException,
     Opaque,
@@ -194,6 +195,16 @@ class Writer:
     def _date(self, value: datetime, path: str) -> None:
         self.out += b"D" + DOUBLE.pack(to_milliseconds(value))
 
+    def _boxed(self, value: Boxed, path: str) -> None:
+        held = value.value
+        if value.kind == "String":
+            self.out += b"s"
+            self._text(held)
+        elif value.kind == "Boolean":
+            self.out += b"y" if held else b"x"
+        else:
+            self.out += (b"D" if value.kind == "Date" else b"n") + DOUBLE.pack(held)
+
     def _regexp(self, value: RegExp, path: str) -> None:
         self.out += b"R"
         self._text(value.source)
@@ -264,6 +275,7 @@ _OBJECTS: Final[tuple[tuple[Any, Callable[[Writer, Any, str], None]], ...]] = (
     ((set, frozenset, JsSet), Writer._set),
     (LiteralMap, Writer._refuse_map),
     (JsMap, Writer._map),
+    (Boxed, Writer._boxed),
     (RegExp, Writer._regexp),
     (JsException, Writer._error),
     (ArrayBuffer, Writer._buffer),

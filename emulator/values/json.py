@@ -24,6 +24,7 @@ from emulator.values.types import (
     SAFE,
     UNDEFINED,
     BigInt,
+    Boxed,
     Function,
     HostObject,
     JsException,
@@ -147,6 +148,8 @@ class _Writer:
     def _replace(self, value: Any, key: str) -> Any:
         if isinstance(value, datetime):
             return iso_format(value)
+        if isinstance(value, Boxed):
+            return value.value
         if isinstance(value, HostObject) and "toJSON" in value.js_members:
             return value.js_lookup("toJSON")()
         if isinstance(value, dict) and isinstance(value.get("toJSON"), Function):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from emulator.values.buffers import ArrayBuffer, TypedArray
 from emulator.values.containers import JsMap, JsSet
-from emulator.values.types import UNDEFINED, BigInt, HostObject, JsException, Opaque, RegExp
+from emulator.values.types import UNDEFINED, BigInt, Boxed, HostObject, JsException, Opaque, RegExp
 
 
 def type_of(value: Any) -> str:
@@ -49,7 +49,7 @@ def class_of(value: Any) -> str:
         return value.js_class
     if isinstance(value, JsException):
         return value.name
-    if isinstance(value, TypedArray):
+    if isinstance(value, (TypedArray, Boxed)):
         return value.kind
     for kind, name in _CLASSES:
         if isinstance(value, kind):

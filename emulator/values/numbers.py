@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from emulator.values.dates import to_milliseconds
-from emulator.values.types import SAFE, UNDEFINED, BigInt, JsException
+from emulator.values.types import SAFE, UNDEFINED, BigInt, Boxed, JsException
 
 _INT32 = 2**31
 _DECIMAL = re.compile(r"[+-]?(Infinity|\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)")
@@ -66,6 +66,8 @@ def to_number(value: Any) -> float:
         return _parse_number(value.strip())
     if isinstance(value, datetime):
         return to_milliseconds(value)
+    if isinstance(value, Boxed):
+        return to_number(value.value)
     if isinstance(value, BigInt):
         raise JsException("TypeError", "Cannot convert a BigInt value to a number")
     if isinstance(value, list) and len(value) < 2:

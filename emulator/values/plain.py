@@ -7,7 +7,7 @@ from typing import Any
 from emulator.values.buffers import ArrayBuffer, TypedArray
 from emulator.values.containers import JsMap, JsSet
 from emulator.values.numbers import plain_number
-from emulator.values.types import UNDEFINED, BigInt
+from emulator.values.types import UNDEFINED, BigInt, Boxed
 
 
 def plain(value: Any) -> Any:
@@ -35,7 +35,7 @@ def plain(value: Any) -> Any:
 def _nearest(value: Any) -> Any:
     if value is UNDEFINED:
         return None
-    if isinstance(value, BigInt):
+    if isinstance(value, (BigInt, Boxed)):
         return value.value
     if isinstance(value, (TypedArray, ArrayBuffer)):
         return bytes(value)

@@ -118,6 +118,14 @@ class BigInt:
     value: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Boxed:
+    """A number, text or boolean as an object (`new Number(5)`), or a Date that is invalid."""
+
+    kind: str
+    value: Any
+
+
 @dataclass(frozen=True, slots=True)
 class RegExp:
     """A regular expression; `flags` are JavaScript's letters."""

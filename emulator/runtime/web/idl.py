@@ -14,6 +14,7 @@ from emulator.values import (
     UNDEFINED,
     ArrayBuffer,
     BigInt,
+    Boxed,
     Function,
     HostObject,
     JsException,
@@ -65,6 +66,8 @@ def _object_string(value: Any) -> str:
         return ",".join(map(str, value))
     if isinstance(value, PyProxy):
         return str(value.obj)
+    if isinstance(value, Boxed):
+        return "Invalid Date" if value.kind == "Date" else string(value.value)
     if isinstance(value, BigInt):
         return str(value.value)
     if isinstance(value, Function):

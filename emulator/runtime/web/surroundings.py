@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.host import current
-from emulator.runtime.js_builtins import now_in_milliseconds
+from emulator.runtime.js_dates import now_in_milliseconds
 from emulator.runtime.not_yet import not_yet
 from emulator.runtime.web import idl
 from emulator.runtime.web.abort import AbortSignal

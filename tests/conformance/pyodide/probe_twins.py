@@ -17,6 +17,7 @@ from emulator.values import (
     UNDEFINED,
     ArrayBuffer,
     BigInt,
+    Boxed,
     Function,
     HostObject,
     JsException,
@@ -84,6 +85,10 @@ def _python_behind(value: Any) -> Any:
 
 
 def _entries(value: Any) -> list[tuple[str, Any]]:
+    if isinstance(value, Boxed):
+        if value.kind == "Date":  # an invalid one, of which `toISOString` fails there
+            raise JsException("RangeError", "Invalid time value")
+        return list(zip(own_names(value), value.value, strict=True)) if own_names(value) else []
     if isinstance(value, dict):
         return [(name, value[name]) for name in own_names(value)]
     if isinstance(value, HostObject):
