@@ -405,7 +405,7 @@ async def test_unknown_names_fail_as_in_production(
         ("import pyodide_js", "pyodide_js"),
         ("from pyodide.console import Console", "pyodide.console"),
         ("from js import Atomics", "js.Atomics"),
-        ("from js import fetch, EventSource", "js.EventSource"),
+        ("from js import fetch, Intl", "js.Intl"),
         ("from js import Intl as I", "js.Intl"),
     ],
 )
@@ -421,8 +421,8 @@ async def test_names_that_only_production_has_say_so(
 @pytest.mark.parametrize(
     ("expression", "shown"),
     [
-        ("js.EventSource", "workers-emulator does not provide `js.EventSource` yet"),
-        ("js.globalThis.EventSource", "workers-emulator does not provide `js.EventSource` yet"),
+        ("js.Intl", "workers-emulator does not provide `js.Intl` yet"),
+        ("js.globalThis.Intl", "workers-emulator does not provide `js.Intl` yet"),
         ("js.Missing", "Missing"),
         ("js.null", "null"),
         ("workers.Missing", "module 'workers' has no attribute 'Missing'"),
@@ -448,10 +448,10 @@ async def test_a_look_for_what_is_missing_raises_attribute_error(
 async def test_code_may_fall_back_where_an_import_fails(tmp_path: Path) -> None:
     body = """
         try:
-            from js import EventSource
+            from js import Intl
         except ImportError:
-            EventSource = None
-        return Response(str(EventSource))
+            Intl = None
+        return Response(str(Intl))
     """
     with Emulator(handler(tmp_path, body)) as emulator:
         assert await answer(emulator) == "None"

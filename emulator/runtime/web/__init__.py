@@ -94,6 +94,7 @@ for _name, _object in (
     register(_name, _object)
 for _name, _module in (
     ("CryptoKey", "emulator.runtime.crypto.keys"),
+    ("EventSource", "emulator.runtime.web.event_source"),
     ("HTMLRewriter", "emulator.runtime.html.rewriter"),
     ("SubtleCrypto", "emulator.runtime.crypto.subtle"),
     ("URLPattern", "emulator.runtime.web.url_pattern"),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from emulator.runtime.host import current
 from emulator.runtime.promises import promise
-from emulator.runtime.pyproxy import PyProxy, call_given
+from emulator.runtime.pyproxy import PyProxy, call_given, to_host
 from emulator.runtime.web import idl
 from emulator.values import UNDEFINED, Function, HostObject, JsException
 
@@ -278,7 +278,9 @@ class EventTarget(HostObject):
 
     def _called(self, event: Event) -> list[_Listener]:
         known = list((self._listeners or {}).get(event.type, ()))
-        handler = getattr(self, f"on{event.type}", None)
+        name = f"on{event.type}"
+        own = self._js_own or {}  # of user code's: any type has a handler
+        handler = to_host(own[name]) if name in own else getattr(self, name, None)
         if callable(handler):
             known.insert(0, _Listener(handler, handler))
         return known
