@@ -423,6 +423,8 @@ async def test_names_that_only_production_has_say_so(
     [
         ("js.Intl", "workers-emulator does not provide `js.Intl` yet"),
         ("js.globalThis.Intl", "workers-emulator does not provide `js.Intl` yet"),
+        ("js.Math.floor.bind_sig", "workers-emulator does not provide `JsProxy.bind_sig` yet"),
+        ("js.Math.bind_class", "workers-emulator does not provide `JsProxy.bind_class` yet"),
         ("js.Missing", "Missing"),
         ("js.null", "null"),
         ("workers.Missing", "module 'workers' has no attribute 'Missing'"),

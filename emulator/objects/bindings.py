@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.bindings import calls
 from emulator.objects import texts
 from emulator.objects.ids import normalised
-from emulator.rpc.stub import Fetcher
+from emulator.rpc.stub import EXTRA_HANDLERS, HANDLERS, Fetcher
+from emulator.runtime.host import current
 from emulator.runtime.js_text import display
 from emulator.values import UNDEFINED, HostObject, JsException
 
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
 _NAMESPACE: Final = "DurableObjectNamespace"
 _JURISDICTIONS: Final = ("eu", "fedramp", "us")
 _ROUTING: Final = ("primary-only",)
+_NO_EVENTS: Final = (
+    "workers-emulator hands no {name} event to a Durable Object: with the compatibility flag "
+    f"{EXTRA_HANDLERS} `{{name}}` is no method of its class, but an event for its handler. The "
+    "flag is experimental and cannot be deployed; without it the method is called"
+)
 
 
 class DurableObjectId(HostObject):
@@ -77,6 +83,12 @@ class DurableObjectStub(Fetcher):
     def name(self) -> Any:
         """The name of the object, or undefined."""
         return self.target.id.name
+
+    def js_lookup(self, name: str) -> Any:
+        """Return a member, or the method of that name."""
+        if name in HANDLERS and EXTRA_HANDLERS in current().flags:
+            raise AttributeError(_NO_EVENTS.format(name=name))
+        return super().js_lookup(name)
 
     def transferred(self, sender: Any) -> HostObject:
         """A stub of the other side's own for the same object."""

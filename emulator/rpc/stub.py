@@ -8,7 +8,7 @@ pipelining have no form in Python.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from emulator.bindings import calls
 from emulator.foreign import is_foreign
@@ -32,6 +32,11 @@ if TYPE_CHECKING:
 _OF_OBJECTS = frozenset({"constructor", "toString", "valueOf", "hasOwnProperty", "then"})
 _DISPOSED = "RPC stub used after being disposed."
 _NO_CONTEXT = "The execution context which hosts this callback is no longer running."
+
+# With this flag, which is experimental and cannot be deployed, these handlers are methods of every
+# stub; without it they are methods as any other (workerd, `Fetcher` in `api/http.h`).
+EXTRA_HANDLERS: Final = "service_binding_extra_handlers"
+HANDLERS: Final = ("queue", "scheduled")
 
 
 class Fetcher(HostObject):

@@ -30,6 +30,7 @@ from typing import Any, cast
 from emulator.runtime.calls import invoke
 from emulator.runtime.js_properties import inherited_names, lookup, set_property
 from emulator.runtime.js_text import display, own_names
+from emulator.runtime.not_yet import not_yet
 from emulator.runtime.profile import generation
 from emulator.runtime.promises import PyodideFuture, promise
 from emulator.runtime.pyproxy import (
@@ -61,6 +62,9 @@ from emulator.values import (
 )
 
 _ids = itertools.count(1)
+
+# They bind a proxy to a Python signature by `_pyodide.jsbind`, which has no documentation.
+_NOT_HERE = ("bind_sig", "bind_class")
 
 
 class _Meta(type):
@@ -97,7 +101,12 @@ class JsProxy(metaclass=_Meta):
             return type_of(self._js)
         if name[:2] == "__":
             raise AttributeError(name)
-        return _member(self._js, unmangle(name))
+        try:
+            return _member(self._js, unmangle(name))
+        except AttributeError:
+            if name in _NOT_HERE and (name != "bind_class" or generation() > 26):
+                raise not_yet(f"JsProxy.{name}", imported=False) from None
+            raise
 
     def __setattr__(self, name: str, value: Any) -> None:
         set_property(self._js, unmangle(name), unwrap(value))

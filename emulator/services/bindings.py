@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from emulator.bindings import calls
-from emulator.rpc.stub import Fetcher
+from emulator.rpc.stub import EXTRA_HANDLERS, HANDLERS, Fetcher
 from emulator.runtime.host import current
 from emulator.services.arguments import batch_of, trigger_of
 from emulator.values import UNDEFINED, HostObject, JsException
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from emulator.invocation import Invocation
     from emulator.services.target import ServiceTarget
 
-# Experimental: it cannot be deployed. Without it both are methods as any other.
-FLAG: Final = "service_binding_extra_handlers"
-_HANDLERS: Final = ("queue", "scheduled")
 _BAD_OPTIONS = "Failed to execute 'LoopbackServiceStub': parameter 1 is not of type 'Options'."
 _NOT_SENT = (
     'Could not serialize object of type "LoopbackServiceStub". This type does not support '
@@ -35,7 +32,7 @@ class ServiceStub(Fetcher):
 
     def js_lookup(self, name: str) -> Any:
         """Return a member, a handler of events, or the method of that name."""
-        if name in _HANDLERS and FLAG in current().flags:
+        if name in HANDLERS and EXTRA_HANDLERS in current().flags:
             return getattr(self, name)
         return super().js_lookup(name)
 
