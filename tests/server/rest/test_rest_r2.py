@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rest_bucket import write_bucket
 from rest_client import ACCOUNT, connected, queue_id, refused
 
 if TYPE_CHECKING:
@@ -12,35 +13,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio
 
-_CONFIG = """
-{
-  "name": "shop", "main": "src/entry.py", "compatibility_date": "2026-10-01",
-  "compatibility_flags": ["python_workers"],
-  "r2_buckets": [
-    {"binding": "FILES", "bucket_name": "files"},
-    {"binding": "EU", "bucket_name": "files", "jurisdiction": "eu"}
-  ],
-  "queues": {"consumers": [{"queue": "uploads", "max_batch_timeout": 0}]},
-}
-"""
-_WORKER = """
-from workers import Response, WorkerEntrypoint
-
-
-class Default(WorkerEntrypoint):
-    async def fetch(self, request):
-        await self.env.FILES.put(request.url.rsplit("/", 1)[1], await request.text())
-        return Response("stored")
-
-    async def queue(self, batch, env, ctx):
-        pass
-"""
-
 
 @pytest.fixture
 def shop(project: Project) -> Project:
-    project.write("wrangler.jsonc", _CONFIG)
-    project.write("src/entry.py", _WORKER)
+    write_bucket(project)
     return project
 
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from rest_bucket import write_bucket
 from rest_server import running
 from rest_stores import CACHE, write_stores
 from rest_workflow import write_workflow
@@ -141,3 +142,18 @@ def test_stores(project: Project, tmp_path: Path) -> None:
         assert "greeting" not in wrangler(f"kv key list {key}")
         assert "users" in wrangler("d1 list")
         assert '"two": 2' in wrangler("d1 execute users --remote --json --command SELECT(2)AS[two]")
+
+
+def test_event_notifications(project: Project, tmp_path: Path) -> None:
+    write_bucket(project)
+    create = "r2 bucket notification create files --queue uploads --event-type object-create"
+    with wrangler_of(project, tmp_path / "elsewhere") as wrangler:
+        wrangler(f"{create} --prefix in/ --suffix .pdf")
+        listed = wrangler("r2 bucket notification list files")
+        assert "PutObject,CompleteMultipartUpload,CopyObject" in listed
+        (rule,) = re.findall(r"rule_id:\s+(\w{32})", listed)
+        assert "overlaps with one that is there" in wrangler(create, fails=True)
+        refused = wrangler("r2 bucket notification list nope", fails=True)
+        assert "The specified bucket does not exist." in refused
+        wrangler(f"r2 bucket notification delete files --queue uploads --rule {rule}")
+        assert rule not in wrangler("r2 bucket notification list files")
