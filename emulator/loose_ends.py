@@ -30,6 +30,10 @@ _IN_VAIN = (
 )
 
 
+# So many calls are looked through for those that were awaited, and each time they have doubled.
+_MANY = 256
+
+
 class _Ignored(NamedTuple):
     """Work that `waitUntil` did not take, and the line of that call."""
 
@@ -43,6 +47,7 @@ class LooseEnds:
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
         self._calls: list[BindingCall] = []
+        self._many = _MANY
         # Weak, because a promise that is done and forgotten is nobody's concern; in order.
         # Made when there is one: most invocations have none.
         self._promises: WeakKeyDictionary[PyodideFuture, None] | None = None
@@ -51,7 +56,12 @@ class LooseEnds:
 
     def track(self, call: Any) -> None:
         """Note a call of a binding."""
-        self._calls.append(call)
+        calls = self._calls
+        calls.append(call)
+        if len(calls) > self._many:
+            # What was awaited is nobody's concern any more, and would be kept with its result.
+            self._calls = [call for call in calls if not call.awaited]
+            self._many = max(_MANY, 2 * len(self._calls))
 
     def track_promise(self, promise: PyodideFuture) -> None:
         """Note a promise whose work begins."""

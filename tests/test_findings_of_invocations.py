@@ -426,6 +426,37 @@ async def test_each_line_is_reported_once(tmp_path: Path) -> None:
     assert findings == [("never_awaited", "entry.py:11"), ("never_awaited", "entry.py:12")]
 
 
+async def test_one_call_among_hundreds_that_nobody_awaits_is_found(tmp_path: Path) -> None:
+    body = """
+    for n in range(700):
+        if n in (3, 600):
+            self.env.Q.send(n)
+        else:
+            await self.env.Q.send(n)
+    self.env.Q.send(700)
+    return Response("sent")
+    """
+    _, findings = await found(producer(tmp_path, body))
+    assert findings == [("never_awaited", "entry.py:12"), ("never_awaited", "entry.py:15")]
+
+
+async def test_an_event_keeps_no_call_that_it_awaited(tmp_path: Path) -> None:
+    """A handler that goes on for long would keep what each of its calls returned."""
+    body = """
+    import gc
+    def kept():
+        return sum(type(one).__name__ == "BindingCall" for one in gc.get_objects())
+    for n in range(2_000):
+        await self.env.Q.send(n)
+        if n == 999:
+            before = kept()
+    return Response(str(kept() - before))
+    """
+    async with Emulator(producer(tmp_path, body)) as emulator:
+        grown = int((await emulator.fetch("/")).text)
+    assert grown < 500  # those of the latest may still be there
+
+
 # -- coroutines of the user's own ------------------------------------------------------------------
 
 
