@@ -17,6 +17,8 @@ class Handle(events.Handle):
     """A callback that is ready to run, and the scope it belongs to."""
 
     __slots__ = ("scope",)
+    # Only the base's own constructor sets another.
+    _source_traceback = None
 
     # The base's attributes are set here: this is the hottest constructor of the emulator.
     def __init__(  # pyright: ignore[reportMissingSuperCall]
@@ -33,7 +35,6 @@ class Handle(events.Handle):
         self._context = context
         self._cancelled = False
         self._repr = None
-        self._source_traceback = None
         self.scope = scope
 
 

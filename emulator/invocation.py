@@ -256,7 +256,8 @@ class Invocation(Scope):
 
     def track(self, call: Any) -> None:
         """Remember a binding call, to tell at the end whether it was ever awaited."""
-        self.forbid_in_global_scope()
+        if self.event == "import":
+            self.forbid_in_global_scope()
         self._loose_ends.track(call)
 
     def track_promise(self, promise: PyodideFuture) -> None:

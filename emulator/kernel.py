@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
+from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 from emulator.capture import Capture
@@ -51,7 +53,8 @@ class Kernel:
         self.seed = seed
         self.clock = clock
         # First, because a plan may be wrong and a loop must be closed.
-        self.faults = Faults(self._now, faults, on_fired=self._trace_fault, remember=trace is None)
+        now = partial(attrgetter("now"), clock)  # asked at each call: without a frame of Python's
+        self.faults = Faults(now, faults, on_fired=self._trace_fault, remember=trace is None)
         self.loop = SimLoop(self.clock)
         self.pump = Pump(self.loop, self._describe_pending)
         self.trace = Trace(clock.start, masker=masker) if trace is None else trace
@@ -169,9 +172,6 @@ class Kernel:
         self.surroundings.close()
         self.loop.close()
 
-    def _now(self) -> int:
-        return self.clock.now
-
     def _enter(self) -> None:
         self._collector.enter()
         self.surroundings.enter()
@@ -220,5 +220,5 @@ def _never_awaited(scope: Scope | None, name: str, where: Location | None) -> bo
 
 def _show_modules(scope: Scope | None) -> None:
     space = getattr(scope, "space", None)
-    if space is not None:
+    if space is not None and space is not finder.space:
         finder.activate(space)

@@ -50,6 +50,7 @@ import threading
 import weakref
 from asyncio import events
 from contextvars import Context, copy_context
+from functools import partial
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple, Unpack, cast
 
@@ -326,6 +327,11 @@ class SimLoop(Refusals):
 
     def create_future(self) -> Future:
         return Future(loop=self)
+
+    def set_debug(self, enabled: bool) -> None:
+        super().set_debug(enabled)
+        # Each future that is made asks: here without a frame of Python's.
+        self.get_debug = partial(bool, enabled)  # type: ignore[method-assign]
 
     def create_task(self, coro: Any, **options: Any) -> Task:
         if self._closed:

@@ -42,11 +42,11 @@ class _Crossing:
     __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, Any]:
-        future = cast("Future", self)
+        future: Any = self  # as in each await of the simulation: no call of `cast`
         try:
             if not future.done():
-                running = events._get_running_loop()
-                if running is None or running is future._loop:
+                running, own = events._get_running_loop(), future._loop
+                if running is own or running is None:
                     future._asyncio_future_blocking = True
                     yield future
                 else:
@@ -72,6 +72,15 @@ class Future(_Crossing, asyncio.Future[Any]):
 
     __slots__ = ("number",)
     number: int
+
+
+class Answer(Future):
+    """The answer of a call of a binding: what lets it fail retrieves the failure as well.
+
+    Nobody else need see to it that a failure for which nobody waits is not reported.
+    """
+
+    __slots__ = ()
 
 
 class Task(_Crossing, asyncio.Task[Any]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -56,6 +57,19 @@ async def test_outside_a_simulation_the_caller_is_the_line_itself() -> None:
     here = caller()
     assert isinstance(here, Location)
     assert here.file == __file__
+
+
+async def test_a_noted_instruction_is_of_the_line_that_ran() -> None:
+    here = sys._getframe().f_lineno
+    places = [
+        location.calling(),
+        (
+            location.calling()
+        ),
+    ]  # fmt: skip
+    lines = [one.line for one in map(location.location, places) if one is not None]
+    assert lines == [here + 2, here + 4]
+    assert location.location(None) is None
 
 
 # -- requests to the outside -----------------------------------------------------------------------

@@ -132,6 +132,16 @@ def test_a_sleep_for_ever_can_be_cancelled() -> None:
     assert inside(body) == "timed out at 5"
 
 
+def test_a_loop_in_debug_mode_says_so() -> None:
+    """It answers by an attribute of its own, since each future that is made asks."""
+    loop = SimLoop(Clock(START))
+    loop.set_debug(True)
+    assert loop.get_debug() is True
+    loop.set_debug(False)
+    assert loop.get_debug() is False
+    loop.close()
+
+
 def test_timers_of_equal_callbacks_are_not_equal() -> None:
     loop = SimLoop(Clock(START))
     first, second = (loop.call_later(1, print) for _ in range(2))

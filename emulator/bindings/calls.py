@@ -10,6 +10,8 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.runtime.host import current
+from emulator.scope import KERNEL, SCOPE
+from emulator.tasks import Answer
 from emulator.values import JsException
 
 if TYPE_CHECKING:
@@ -32,8 +34,11 @@ UNHARMED = Struck("", ())
 
 def caller_of() -> Invocation:
     """The invocation whose code makes the call; raises production's error in the global scope."""
-    invocation: Any = current()
-    invocation.forbid_in_global_scope()
+    invocation: Any = SCOPE.get()
+    if invocation is None or invocation is KERNEL:
+        invocation = current()  # which raises
+    if invocation.event == "import":
+        invocation.forbid_in_global_scope()
     return invocation  # type: ignore[no-any-return]
 
 
@@ -96,7 +101,7 @@ def call(
     loses its power.
     """
     loop = invocation.kernel.loop
-    answer: asyncio.Future[Any] = loop.create_future()
+    answer = Answer(loop=loop)
     made = _Made(invocation, perform, site, lost, available, invocation.repeats, answer)
     loop.kernel_soon(made.act)
     return answer
@@ -150,7 +155,7 @@ class _Made:
 
     def act(self) -> None:
         invocation = self.invocation
-        if not takes_effect(invocation):
+        if (invocation.main_done or invocation.dead) and not takes_effect(invocation):
             return
         possible = None if self.available is None else self.available()
         ending, others = meet(invocation, self.site, repeats=self.repeats, available=possible)
@@ -173,8 +178,8 @@ class _Made:
             result.add_done_callback(self._take)
         elif self.ending:
             self._finish(result, None)
-        else:
-            resolve(self.answer, result)
+        elif not self.answer.done():
+            self.answer.set_result(result)
 
     def _take(self, done: asyncio.Future[Any]) -> None:
         if done.cancelled():

@@ -8,6 +8,7 @@ from emulator.bindings import calls
 from emulator.faults.sites import site_name
 from emulator.queues.bindings import metrics
 from emulator.queues.limits import Refused, Verb, as_error, check, internal_error
+from emulator.tasks import Answer
 from emulator.values import JsException
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Sending:
         Its future never resolves where the platform would not make the call any more.
         """
         loop = self._kernel.loop
-        answer = loop.create_future()
+        answer = Answer(loop=loop)
         facts = (invocation, invocation.repeats)
         loop.kernel_soon(self._perform, queue, verb, messages, facts, answer)
         return answer
@@ -60,7 +61,7 @@ class Sending:
     def metrics(self, queue: str, invocation: Invocation) -> asyncio.Future[Any]:
         """What waits in the queue, the sends before this call included."""
         loop = self._kernel.loop
-        answer = loop.create_future()
+        answer = Answer(loop=loop)
         loop.kernel_soon(lambda: calls.resolve(answer, metrics(self._backlog(queue))))
         return answer
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from asyncio import events
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any
 
-from emulator.location import Location, caller
+from emulator.location import Location, Place, calling, location
 from emulator.runtime.host import running
+from emulator.tasks import Answer
 
 _add_done_callback = asyncio.Future.add_done_callback
 _await = asyncio.Future.__await__
@@ -20,11 +20,9 @@ def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
 
     A failure nobody waits for stays silent here; whoever tracks the call reports it.
     """
-    # Most work is a future of the loop's own already, as `ensure_future` would find out.
-    if isinstance(work, asyncio.Future) and work.get_loop() is events._get_running_loop():
-        future = work
-    else:
-        future = asyncio.ensure_future(work)
+    if isinstance(work, Answer):
+        return work  # as most work is: whoever lets it fail retrieves the failure too
+    future = asyncio.ensure_future(work)
     if future.done():
         _mark_retrieved(future)
     else:
@@ -48,7 +46,7 @@ async def outcome(work: asyncio.Future[Any]) -> Any:
 
 def _over(work: asyncio.Future[Any]) -> asyncio.Future[Any]:
     """A future of its own that is done when the work is."""
-    over = work.get_loop().create_future()
+    over: asyncio.Future[Any] = work.get_loop().create_future()
 
     def tell(_: object) -> None:
         if not over.done():
@@ -85,9 +83,9 @@ class BindingCall(Coroutine[Any, Any, Any]):
         "__weakref__",
         "_convert",
         "_inner",
+        "_made_at",
         "_started",
         "awaited",
-        "created",
         "js_class",
         "method",
     )
@@ -97,7 +95,7 @@ class BindingCall(Coroutine[Any, Any, Any]):
     def __init__(
         self, work: Awaitable[Any], convert: Callable[[Any], Any], js_class: str, method: str
     ) -> None:
-        self.created = caller()
+        self._made_at = calling()
         self.js_class = js_class
         self.method = method
         self.awaited = False
@@ -105,6 +103,11 @@ class BindingCall(Coroutine[Any, Any, Any]):
         self._started = start(work)
         self._inner: Coroutine[Any, Any, Any] | None = None
         track(self)
+
+    @property
+    def created(self) -> Location | None:
+        """The user's line."""
+        return location(self._made_at)
 
     @property
     def future(self) -> asyncio.Future[Any]:
@@ -132,7 +135,10 @@ class BindingCall(Coroutine[Any, Any, Any]):
             self._inner.close()
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return self._coroutine().__await__()
+        self.awaited = True
+        if self._inner is None:
+            self._inner = self._await_and_convert()
+        return self._inner.__await__()
 
     def __repr__(self) -> str:
         place = f" called at {self.created.relative_to(None)}" if self.created else ""
@@ -143,9 +149,14 @@ class PyodideFuture(asyncio.Future[Any]):
     """A promise in user code: a future with `then`, `catch` and `finally_`."""
 
     awaited = False
-    created: Location | None = None
     js_class = "Promise"
     method = ""
+    _made_at: Place = None
+
+    @property
+    def created(self) -> Location | None:
+        """The user's line that made it."""
+        return location(self._made_at)
 
     def __await__(self) -> Generator[Any, Any, Any]:
         self.awaited = True
@@ -222,7 +233,7 @@ def promise(
     started = start(work)
     result = PyodideFuture(loop=started.get_loop())
     result.method = method
-    result.created = caller()
+    result._made_at = calling()
 
     def settle(done: asyncio.Future[Any]) -> None:
         if result.done():
@@ -231,12 +242,12 @@ def promise(
             result.cancel()
         elif (error := done.exception()) is not None:
             result.set_exception(error)
+            result.exception()  # nobody need wait for it
         else:
             value = done.result()
             result.set_result(value if convert is None else convert(value))
 
     started.add_done_callback(settle)
-    _add_done_callback(result, _mark_retrieved)  # not a user who waits
     if js_class:
         result.js_class = js_class
         track(result)

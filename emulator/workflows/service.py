@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from emulator.bindings import calls
 from emulator.errors import WorkerLoadError
 from emulator.faults.sites import site_name
+from emulator.tasks import Answer
 from emulator.values import UNDEFINED, JsException, to_v8
 from emulator.workflows import texts
 from emulator.workflows.attempts import Attempts
@@ -143,7 +144,7 @@ class Workflows:
         self, invocation: Invocation, perform: Callable[[], Any], *, site: str = ""
     ) -> asyncio.Future[Any]:
         """Do something for a caller when its turn comes; faults of `site` strike on the way."""
-        answer: asyncio.Future[Any] = self.kernel.loop.create_future()
+        answer = Answer(loop=self.kernel.loop)
         caller = (invocation, invocation.repeats)
         self.kernel.loop.kernel_soon(self._perform, caller, perform, site, answer)
         return answer
@@ -256,7 +257,7 @@ class Workflows:
         self, invocation: Invocation, workflow: str, id: str, kind: str, payload: bytes | None
     ) -> asyncio.Future[Any]:
         """Send an event, from user code or a test; the faults of `event` strike either."""
-        answer: asyncio.Future[Any] = self.kernel.loop.create_future()
+        answer = Answer(loop=self.kernel.loop)
         caller = (invocation, invocation.repeats)
         event = (workflow, id, kind, payload)
         self.kernel.loop.kernel_soon(self._send_event, caller, event, answer)
