@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 def invoke(function: Callable[..., Any], args: Any) -> Any:
     """Call a method of a host object; surplus arguments are dropped."""
-    limit = _positional_limit(getattr(function, "__func__", function))
+    limit = positional_limit(getattr(function, "__func__", function))
     return function(*args) if limit is None or len(args) <= limit else function(*args[:limit])
 
 
 @functools.lru_cache(maxsize=1024)
-def _positional_limit(function: Any) -> int | None:
+def positional_limit(function: Any) -> int | None:
     """How many arguments a function takes besides `self`; None if any number."""
     try:
         parameters = list(inspect.signature(function).parameters.values())

@@ -607,13 +607,13 @@ MutableSequence.register(_Array)
 del _mapping
 
 
-_hold = vars(JsProxy)["_js"].__set__  # `JsProxy.__setattr__` is JavaScript's
+hold = vars(JsProxy)["_js"].__set__  # `JsProxy.__setattr__` is JavaScript's
 
 
 def make(cls: type[JsProxy], value: Any) -> Any:
     """Return a proxy of the class for the value."""
     proxy = object.__new__(cls)
-    _hold(proxy, value)
+    hold(proxy, value)
     return proxy
 
 

@@ -17,21 +17,22 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime import frozen_rpc, frozen_workflows
-from emulator.runtime.calls import invoke
+from emulator.runtime.calls import invoke, positional_limit
 from emulator.runtime.host import current
 from emulator.runtime.js_properties import lookup
 from emulator.runtime.profile import is_modern
 from emulator.runtime.promises import BindingCall
-from emulator.runtime.proxies import JsProxy, make, unmangle, wrap
+from emulator.runtime.proxies import JsProxy, hold, unmangle, wrap
 from emulator.runtime.pyproxy import call_value, unwrap
 from emulator.values import UNDEFINED, Function, HostObject, class_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 from emulator.runtime.rpc_values import (
     PASSTHROUGH,
     PRIMITIVE,
+    UNCHANGED,
     JsDict,
     from_canonical,
     plain_proxy,
@@ -88,12 +89,19 @@ class _BindingWrapper:
     @classmethod
     def _convert_one(cls, result: Any) -> Any:
         """Convert what is neither a plain object nor an array, or an item of one."""
+        if isinstance(result, HostObject):
+            return cls._convert_host(result)
+        return cls._wrap_js_value(from_canonical(result))
+
+    @classmethod
+    def _convert_host(cls, result: HostObject) -> Any:
         kind: Any = type(result)
-        proxy = plain_proxy(kind) if isinstance(result, HostObject) else None
-        if proxy is None:
+        plain = plain_proxy(kind)
+        if plain is None:
             return cls._wrap_js_value(from_canonical(result))
         wrapper = object.__new__(cls)
-        wrapper._binding = make(proxy, result)
+        wrapper._binding = proxy = object.__new__(plain)
+        hold(proxy, result)
         return wrapper
 
     @classmethod
@@ -101,11 +109,17 @@ class _BindingWrapper:
         cls, held: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str
     ) -> Any:
         """Call a function of the object that is `held`."""
-        values = [to_canonical(arg) for arg in args]
+        values: Sequence[Any] = args
+        for arg in args:
+            if type(arg) not in UNCHANGED:
+                values = [to_canonical(arg) for arg in args]
+                break
         if kwargs:
-            values.append({key: to_canonical(value) for key, value in kwargs.items()})
+            options = {key: to_canonical(value) for key, value in kwargs.items()}
+            values = [*values, options]
         if type(function) is MethodType:
-            result = invoke(function, values) if values else function()
+            limit = positional_limit(function.__func__)
+            result = function(*(values if limit is None else values[:limit]))
         elif isinstance(function, Function):
             result = call_value(function, *values)
         elif isinstance(function, HostObject):
@@ -115,7 +129,7 @@ class _BindingWrapper:
         if result is UNDEFINED:
             return None
         if isinstance(result, HostObject):  # which none awaits
-            return cls._convert_one(result)
+            return cls._convert_host(result)
         if isinstance(result, Future) or inspect.isawaitable(result):
             return BindingCall(result, cls._convert_result, class_of(held), name)
         return cls._convert_result(result)
@@ -125,14 +139,14 @@ class _BindingWrapper:
             raise AttributeError(name)
         held = self._binding._js_unwrap()
         if isinstance(held, HostObject) and name in held.js_members:
-            member = held.js_lookup(name)
+            is_plain = type(held).js_lookup is HostObject.js_lookup
+            member = getattr(held, name) if is_plain else held.js_lookup(name)
         elif name == "typeof" or (name[0] != "_" and hasattr(type(self._binding), name)):
             return self._of_proxy(name)
         else:
             member = lookup(held, unmangle(name))
-        if type(member) in PRIMITIVE:
-            result = member
-        elif not callable(member) or isinstance(member, HostObject):
+        is_method = type(member) is MethodType
+        if not is_method and (not callable(member) or isinstance(member, HostObject)):
             result = self._convert_result(member)
         else:
             # Kept in `self`, it must not hold `self`: one garbage cycle per message is a lot.

@@ -12,7 +12,7 @@ from emulator.runtime.ffi import property_key, typed_array
 from emulator.runtime.profile import generation, is_modern
 from emulator.runtime.proxies import JsProxy, double_proxy, host_proxy, to_memoryview, wrap
 from emulator.runtime.pyproxy import PyProxy, python_function, to_host, unwrap
-from emulator.runtime.to_py import in_order
+from emulator.runtime.to_py import FEW, have_no_index, in_order
 from emulator.values import (
     SAFE,
     UNDEFINED,
@@ -39,7 +39,7 @@ _CLASSES: Final[dict[str, Callable[[Any], Any]]] = {}
 
 
 # What is the same on both sides: as an argument, and as a result.
-_UNCHANGED: Final = frozenset({str, bool, float, bytes})
+UNCHANGED: Final = frozenset({str, bool, float, bytes})
 PRIMITIVE: Final = frozenset({str, bool, int})
 # What a result is in Python too; as an argument of older code, null is `jsnull`.
 _SAME: Final = PRIMITIVE | {NoneType}
@@ -131,7 +131,7 @@ def to_canonical(value: Any) -> Any:
     The note of a `TypeError` says which part is refused, as `$.rows[0].id`.
     """
     kind = type(value)
-    if kind in _UNCHANGED or (kind is int and -SAFE < value < SAFE):
+    if kind in UNCHANGED or (kind is int and -SAFE < value < SAFE):
         return value
     null = UNDEFINED if generation() == 26 else None
     try:
@@ -160,14 +160,14 @@ def _refused_part(value: Any, path: str, null: Any) -> str:
 
 def _convert(value: Any, null: Any) -> Any:
     kind = type(value)
-    if kind in _UNCHANGED:
+    if kind in UNCHANGED:
         return value
     if kind is int:
         return value if -SAFE < value < SAFE else BigInt(value)
     if kind is dict or kind is JsDict:
         return {
             key if type(key) is str else property_key(key): (
-                item if type(item) in _UNCHANGED else _convert(item, null)
+                item if type(item) in UNCHANGED else _convert(item, null)
             )
             for key, item in value.items()
         }
@@ -258,7 +258,8 @@ def from_canonical(value: Any) -> Any:
         return plain_number(value)
     if kind is dict:
         # Copied in one go, since most items stay what they are.
-        converted = JsDict(in_order(value))
+        is_known = len(value) <= FEW and have_no_index(tuple(value))
+        converted = JsDict(value if is_known else in_order(value))
         for key, item in converted.items():
             if type(item) not in _SAME:
                 converted[key] = from_canonical(item)

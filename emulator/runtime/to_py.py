@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.proxies import JsProxy, to_memoryview, wrap
 from emulator.runtime.pyproxy import (
@@ -21,6 +22,8 @@ from emulator.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+FEW: Final = 32
 
 
 def to_py(
@@ -66,6 +69,16 @@ def in_order(value: Any) -> Any:
     if isinstance(value, dict) and value and min(value) < ":":
         return {name: value[name] for name in property_names(value)}
     return value
+
+
+@functools.lru_cache(maxsize=256)
+def have_no_index(names: tuple[str, ...]) -> bool:
+    """Whether `in_order` returns an object with these properties as it is.
+
+    Most objects of up to `FEW` properties are made by the same code again and again; more names
+    would take too long to find, and be kept.
+    """
+    return not names or min(names) >= ":"
 
 
 def _remember(original: Any, converted: Any) -> None:
