@@ -103,8 +103,8 @@ class D1DatabaseSession(HostObject):
         return self._session.bookmark
 
 
-class D1PreparedStatement(HostObject):
-    """A statement, with its parameters once it is bound."""
+class D1PreparedStatement(Query, HostObject):
+    """A statement, with its parameters once it is bound: what is sent of it is itself."""
 
     js_class = "D1PreparedStatement"
     js_members = frozenset({"bind", "first", "run", "all", "raw", "statement", "params"})
@@ -112,7 +112,7 @@ class D1PreparedStatement(HostObject):
     def __init__(self, session: Session, statement: Any, params: list[Any] | None = None) -> None:
         self._session = session
         self.statement = statement
-        self.params: list[Any] = [] if params is None else params
+        self.params = [] if params is None else params
 
     def js_keys(self) -> Iterable[str]:
         return ("statement", "params")
@@ -135,15 +135,15 @@ class D1PreparedStatement(HostObject):
                 raise texts.no_column(name)
             return rows[0][name]
 
-        return self._session.query("first", [self.query], shape)
+        return self._session.query("first", (self,), shape)
 
     def run(self, *_: Any) -> asyncio.Future[Any]:
         """Run it; the rows are there too."""
-        return self._session.query("run", [self.query], _one_result)
+        return self._session.query("run", (self,), _one_result)
 
     def all(self, *_: Any) -> asyncio.Future[Any]:
         """Run it, for its rows."""
-        return self._session.query("all", [self.query], _one_result)
+        return self._session.query("all", (self,), _one_result)
 
     def raw(self, options: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """The rows as lists, after one of the columns' names if `columnNames` asks for it."""
@@ -153,12 +153,7 @@ class D1PreparedStatement(HostObject):
             names = [list(answers[0].outcome.columns)] if named else []
             return [*names, *answers[0].rows]
 
-        return self._session.query("raw", [self.query], shape)
-
-    @property
-    def query(self) -> Query:
-        """What is sent of it."""
-        return Query(self.statement, self.params)
+        return self._session.query("raw", (self,), shape)
 
 
 def _one_result(answers: list[Answer]) -> dict[str, Any]:
@@ -172,8 +167,7 @@ def _batch(session: Session, statements: Any) -> asyncio.Future[Any]:
         missing = next(item for item in statements if item is None or item is UNDEFINED)
         return calls.refuse(_no_method(missing, "", "statement"))
     queries = [
-        item.query if isinstance(item, D1PreparedStatement) else Query(UNDEFINED)
-        for item in statements
+        item if isinstance(item, D1PreparedStatement) else Query(UNDEFINED) for item in statements
     ]
     return session.query("batch", queries, lambda answers: [answer.result for answer in answers])
 

@@ -28,49 +28,40 @@ class Answer(NamedTuple):
     @property
     def meta(self) -> dict[str, Any]:
         """What D1 tells of the query."""
-        outcome = self.outcome
-        return META[self.profile](
-            {
-                "changes": outcome.changes,
-                "last_row_id": outcome.last_row_id,
-                "changed_db": self.changed,
-                "size_after": self.size,
-                "rows_read": outcome.read,
-                "rows_written": outcome.written,
-            }
-        )
+        return META[self.profile](self)
 
     @property
     def rows(self) -> list[list[Any]]:
         """The rows; a blob is a list of numbers, an infinite number null, as in JSON."""
-        return [_plain(javascript_row(row, list)) for row in self.outcome.rows]
+        rows = []
+        for row in self.outcome.rows:
+            values = javascript_row(row, list)
+            if float in map(type, values):
+                values = [None if value in _INFINITE else value for value in values]
+            rows.append(values)
+        return rows
 
     @property
     def objects(self) -> list[dict[str, Any]]:
         """The rows as objects, in which the last of columns with one name counts."""
-        if not self.outcome.rows:
-            return []
         columns = self.outcome.columns
         return [dict(zip(columns, row, strict=True)) for row in self.rows]
 
     @property
     def result(self) -> dict[str, Any]:
         """A `D1Result`."""
-        return {"success": True, "meta": self.meta, "results": self.objects}
+        return {
+            "success": True,
+            "meta": META[self.profile](self),
+            "results": self.objects if self.outcome.rows else [],
+        }
 
 
 _INFINITE = (float("inf"), float("-inf"))
 
 
-def _plain(row: list[Any]) -> list[Any]:
-    return [None if value in _INFINITE else value for value in row] if _has_infinite(row) else row
-
-
-def _has_infinite(row: list[Any]) -> bool:
-    return float in map(type, row) and any(value in _INFINITE for value in row)
-
-
-def _of_production(facts: dict[str, Any]) -> dict[str, Any]:
+def _of_production(answer: Answer) -> dict[str, Any]:
+    outcome = answer.outcome
     return {
         "served_by": "v3-prod",
         "served_by_region": "WEUR",
@@ -78,17 +69,32 @@ def _of_production(facts: dict[str, Any]) -> dict[str, Any]:
         "served_by_primary": True,
         "timings": {"sql_duration_ms": 0},
         "duration": 0,
-        **facts,
+        "changes": outcome.changes,
+        "last_row_id": outcome.last_row_id,
+        "changed_db": answer.changed,
+        "size_after": answer.size,
+        "rows_read": outcome.read,
+        "rows_written": outcome.written,
         "total_attempts": 1,
     }
 
 
-def _of_miniflare(facts: dict[str, Any]) -> dict[str, Any]:
-    return {"served_by": "miniflare.db", "duration": 0, **facts}
+def _of_miniflare(answer: Answer) -> dict[str, Any]:
+    outcome = answer.outcome
+    return {
+        "served_by": "miniflare.db",
+        "duration": 0,
+        "changes": outcome.changes,
+        "last_row_id": outcome.last_row_id,
+        "changed_db": answer.changed,
+        "size_after": answer.size,
+        "rows_read": outcome.read,
+        "rows_written": outcome.written,
+    }
 
 
 # By profile; no time passes while SQL runs.
-META: Mapping[Profile, Callable[[dict[str, Any]], dict[str, Any]]] = {
+META: Mapping[Profile, Callable[[Answer], dict[str, Any]]] = {
     "production": _of_production,
     "miniflare": _of_miniflare,
 }

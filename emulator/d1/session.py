@@ -66,7 +66,7 @@ class Session:
         return calls.call(
             invocation,
             lambda _: shape(self._perform(invocation, operation, queries, error)),
-            site=self._site(operation),
+            site=self._sites.get(operation) or self._site(operation),
             lost=lambda: error(texts.CONNECTION_LOST),
         )
 
@@ -79,7 +79,7 @@ class Session:
     ) -> list[Answer]:
         facts: dict[str, Any] = {
             "call": operation,
-            "sql": _shown(queries),
+            "sql": _shown(queries[0]) if len(queries) == 1 else list(map(_shown, queries)),
             "by": invocation.subject,
         }
         try:
@@ -88,7 +88,10 @@ class Session:
             facts["error"] = str(problem)
             self._service.record(self._binding, facts)
             raise error(str(problem)) from None
-        facts["changes"] = sum([answer.outcome.changes for answer in answers])
+        changes = 0
+        for answer in answers:
+            changes += answer.outcome.changes
+        facts["changes"] = changes
         self._service.record(self._binding, facts)
         if self._position is not None:
             self._move_to(self._store.bookmark())
@@ -99,18 +102,10 @@ class Session:
         self._position = max(self.bookmark or "", bookmark)
 
     def _site(self, operation: str) -> str:
-        name = self._sites.get(operation)
-        if name is None:
-            name = self._sites[operation] = site_name("d1", self._binding, operation)
+        name = self._sites[operation] = site_name("d1", self._binding, operation)
         return name
 
 
-def _shown(queries: Sequence[Query]) -> Any:
-    """The SQL as the trace has it: a text, or a list of them."""
-    if len(queries) == 1:
-        return _shown_text(queries[0])
-    return [_shown_text(query) for query in queries]
-
-
-def _shown_text(query: Query) -> str:
-    return query.sql if isinstance(query.sql, str) else ""
+def _shown(query: Query) -> str:
+    """The SQL as the trace has it."""
+    return query.statement if isinstance(query.statement, str) else ""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator.d1 import migrations
 from emulator.d1.parameters import sent
@@ -24,24 +23,23 @@ if TYPE_CHECKING:
     from emulator.d1_config import Migrations
     from emulator.kernel import Kernel
     from emulator.sql.execution import SqlValue
+    from emulator.sql.statements import Script
 
 LIMITS: Final = Limits(too_long=TOO_LONG)
 _COMMENT: Final = re.compile(r"^\s+--.*", re.MULTILINE)
 
 
-class Query(NamedTuple):
-    """A statement's SQL and its parameters, as `params` has them."""
+class Query:
+    """What is sent of a statement: its SQL, and its parameters as user code sees them."""
 
-    sql: Any
-    params: Sequence[Any] = ()
+    def __init__(self, statement: Any, params: Sequence[Any] = ()) -> None:
+        self.statement = statement
+        self.params = params
 
     @property
     def writes(self) -> bool:
         """Whether it may write, as its words tell."""
-        return isinstance(self.sql, str) and not script(self.sql).reads
-
-
-_writes: Final = attrgetter("writes")
+        return isinstance(self.statement, str) and not script(self.statement).reads
 
 
 class Store:
@@ -83,30 +81,41 @@ class Store:
 
     def query(self, queries: Sequence[Query]) -> list[Answer]:
         """Run queries as one transaction; raises `SqlError`, and then nothing of them stays."""
-        given = [query for query in queries if _has_statement(query.sql)]
-        if not given:
+        found: list[tuple[Script, Query]] = []
+        for query in queries:
+            if not isinstance(query.statement, str):
+                raise SqlError(NOT_A_TEXT)
+            text = _taken(query.statement)
+            if text is not None:
+                found.append((text, query))
+        if not found:
             raise SqlError(NO_STATEMENTS)
-        answers = self._run_all([(sql, list(map(sent, params))) for sql, params in given])
-        if any(map(_writes, given)):
+        writes, given = False, []
+        for text, query in found:
+            writes = writes or not text.reads
+            params = query.params
+            given.append((text, [sent(value) for value in params] if params else ()))
+        answers = self._run_all(given)
+        if writes:
             self.version += 1
         return answers
 
-    def _run_all(self, given: Sequence[tuple[str, Sequence[SqlValue]]]) -> list[Answer]:
-        database = self.database
+    def _run_all(self, given: Sequence[tuple[Script, Sequence[SqlValue]]]) -> list[Answer]:
+        database = self._database or self.database
         if len(given) == 1 and database.is_atomic(given[0][0]):
             return [self._run(database, *given[0])]
         database.begin()
         try:
-            answers = [self._run(database, sql, values) for sql, values in given]
+            answers = [self._run(database, text, values) for text, values in given]
             database.commit()
         except BaseException:
             database.rollback()
             raise
         return answers
 
-    def _run(self, database: Database, sql: str, values: Sequence[SqlValue]) -> Answer:
+    def _run(self, database: Database, given: Script, values: Sequence[SqlValue]) -> Answer:
         size, last = database.size, database.last_row_id
-        outcome = database.run(sql, values)
+        outcome = database.run_script(given, values)
         after = database.size
         changed = outcome.changes != 0 or outcome.last_row_id != last or after != size
         return Answer(outcome, after, changed, self._kernel.profile)
@@ -165,13 +174,7 @@ class Store:
             self._database = None
 
 
-def _has_statement(sql: Any) -> bool:
-    """Whether the service takes this for a query at all; a comment alone it does."""
-    if not isinstance(sql, str):
-        raise SqlError(NOT_A_TEXT)
-    return _is_more_than_blank(sql)
-
-
 @lru_cache(maxsize=1_000)
-def _is_more_than_blank(sql: str) -> bool:
-    return bool(_COMMENT.sub("", sql).strip())
+def _taken(sql: str) -> Script | None:
+    """What the service takes this for; None where that is no query. A comment alone it takes."""
+    return script(sql) if _COMMENT.sub("", sql).strip() else None

@@ -24,7 +24,7 @@ class Budget:
 
     def __init__(self, steps: int) -> None:
         self._most = steps // _ASKED_EACH
-        self._asked = 0
+        self.asked = 0  # since a statement of user code began, which sets it
         self.unlimited = False  # while a statement of the emulator's own runs
         self._raised: BaseException | None = None
 
@@ -33,10 +33,6 @@ class Budget:
         watch = self._watch()
         next(watch)
         connection.set_progress_handler(watch.__next__, _ASKED_EACH)
-
-    def start(self) -> None:
-        """A statement of user code begins."""
-        self._asked = 0
 
     def is_why(self, error: sqlite3.Error) -> bool:
         """Whether a statement took too much; raises what a signal's handler raised meanwhile."""
@@ -57,8 +53,8 @@ class Budget:
         while True:
             try:
                 yield stop
-                self._asked += 1
-                stop = int(self._asked > self._most and not self.unlimited)
+                self.asked += 1
+                stop = int(self.asked > self._most and not self.unlimited)
             except GeneratorExit:
                 raise
             except BaseException as error:

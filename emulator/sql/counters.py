@@ -41,15 +41,19 @@ class _Step(NamedTuple):
 
 
 class _Course(NamedTuple):
-    """How SQLite goes about a statement: what it reads, and what a changed row costs."""
+    """How SQLite goes about a statement: what it reads, and what a changed row costs.
+
+    `read` is how many rows it reads, where that is always the same.
+    """
 
     steps: tuple[_Step, ...]
     in_order: bool
     cost: int
+    read: int | None
 
 
 _TOUCHES: Final = frozenset({sqlite3.SQLITE_READ, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
-_UNKNOWN: Final = _Course((), True, 1)
+_UNKNOWN: Final = _Course((), True, 1, 0)
 
 
 class Counters:
@@ -84,6 +88,8 @@ class Counters:
         own, total = changes
         found = rows if statement.reads else own
         written = own * course.cost + (total - own)
+        if course.read is not None:
+            return course.read, written
         return self._read(statement, course, found, version), written
 
     def _read(self, statement: Statement, course: _Course, found: int, version: int) -> int:
@@ -137,7 +143,8 @@ class Counters:
         in_order = not any("TEMP B-TREE" in detail for _, detail in details)
         if len(self._courses) > _MOST_KNOWN:
             self._courses.clear()
-        course = self._courses[statement.text] = _Course(steps, in_order, self._cost(seen))
+        course = _Course(steps, in_order, self._cost(seen), _always_read(steps))
+        self._courses[statement.text] = course
         return course
 
     def _cost(self, seen: list[Action]) -> int:
@@ -169,6 +176,12 @@ class Counters:
     def _is_without_rowid(self, table: str) -> bool:
         rows = self._own(f"PRAGMA table_list({_quoted(table)})", ())
         return any(row[4] for row in rows)
+
+
+def _always_read(steps: tuple[_Step, ...]) -> int | None:
+    if not steps:
+        return 0
+    return 1 if len(steps) == 1 and steps[0].kind == "key" else None
 
 
 def _kind(kind: str, how: str) -> str:

@@ -99,20 +99,29 @@ class Database:
 
         Raises `SqlError` with the runtime's text.
         """
-        given = script(sql)
+        return self.run_script(script(sql), values)
+
+    def run_script(self, given: Script, values: Sequence[SqlValue] = ()) -> Outcome:
+        """`run`, of what was taken apart already."""
+        last = given.last
         before = self._start(given)
         try:
-            cursor = self._begin_last(given, values)
-            rows = self._rows(cursor, given.last)
-            counts = self._count(given.last, len(rows), cursor.rowcount, before)
+            if given.head:
+                self._run_head(given)
+            cursor = self._execution.execute(last, values)
+            try:
+                rows = cursor.fetchall()
+            except sqlite3.Error as error:
+                raise self._execution.explained(error, last) from None
+            counts = self._count(last, len(rows), cursor.rowcount, before)
             changes = self._connection.total_changes - before[0]
         except SqlError as error:
             self._failed(given, error)
             raise
         if not given.reads or given.may_defer:
             self._finish(given)
-        self.last_row_id = last = cursor.lastrowid or 0
-        return Outcome(_columns(cursor), rows, changes, last, *counts)
+        self.last_row_id = cursor.lastrowid or 0
+        return Outcome(_columns(cursor), rows, changes, self.last_row_id, *counts)
 
     def open(self, sql: str, values: Sequence[SqlValue] = ()) -> Reading:
         """Run statements as `run` does, to read the rows of the last one by one."""
@@ -120,7 +129,9 @@ class Database:
         before = self._start(given)
         rows = None
         try:
-            cursor = self._begin_last(given, values)
+            if given.head:
+                self._run_head(given)
+            cursor = self._execution.execute(given.last, values)
             if not given.last.reads:
                 rows = self._rows(cursor, given.last)
             counts = self._count(given.last, len(rows or ()), cursor.rowcount, before)
@@ -138,9 +149,8 @@ class Database:
         """Run one statement of the emulator's own and return its rows; nothing is forbidden."""
         return self._execution.own(sql, values)
 
-    def is_atomic(self, sql: str) -> bool:
+    def is_atomic(self, given: Script) -> bool:
         """Whether SQLite itself undoes all of these statements when one fails."""
-        given = script(sql)
         if given.may_stop_halfway or given.may_defer:
             return False
         return given.reads or not (self._hazards or self._schema_hazards())[1]
@@ -166,13 +176,12 @@ class Database:
             self._hazards = bool(rolls_back), bool(defers)
         return self._hazards
 
-    def _begin_last(self, given: Script, values: Sequence[SqlValue]) -> sqlite3.Cursor:
-        """Run all statements but the last, and begin to run that."""
+    def _run_head(self, given: Script) -> None:
+        """Run all statements but the last."""
         for part in given.head:
             if part.parameters:
                 self._execution.refuse_parameters(part, errors.ONLY_LAST)
             self._rows(self._execution.execute(part, ()), part)
-        return self._execution.execute(given.last, values)
 
     def _rows(self, cursor: sqlite3.Cursor, part: Statement) -> list[tuple[Any, ...]]:
         try:
@@ -349,6 +358,5 @@ class Database:
 
 
 def _columns(cursor: sqlite3.Cursor) -> tuple[str, ...]:
-    if cursor.description is None:
-        return ()
-    return tuple([column[0] for column in cursor.description])
+    described = cursor.description
+    return () if described is None else tuple([column[0] for column in described])

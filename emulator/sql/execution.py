@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.sql import errors
 from emulator.sql.errors import SqlError, sql_error
 from emulator.sql.regulator import renames_to_reserved
-from emulator.sql.statements import well_formed
+from emulator.sql.statements import OWN, users, well_formed
 from emulator.store.trouble import state_error
 
 if TYPE_CHECKING:
@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 SqlValue = str | float | bytes | None
 """What user code may bind, and SQLite stores; an `int` would be stored as one."""
 
-# Marks the emulator's own statements: they are kept prepared, and SQLite asks but once whether a
-# statement is allowed.
-_OWN: Final = "/*emulator*/"
-_PAGES: Final = f"{_OWN}PRAGMA page_count"
-_FREE_PAGES: Final = f"{_OWN}PRAGMA freelist_count"
+_PAGES: Final = f"{OWN}PRAGMA page_count"
+_FREE_PAGES: Final = f"{OWN}PRAGMA freelist_count"
 
 
 class Execution:
@@ -54,7 +51,7 @@ class Execution:
         self._regulator.trusted = True
         self._budget.unlimited = True
         try:
-            return self.connection.execute(_OWN + sql, values).fetchall()
+            return self.connection.execute(OWN + sql, values).fetchall()
         except sqlite3.Error as error:
             self._budget.is_why(error)
             raise
@@ -90,10 +87,10 @@ class Execution:
         if "ALTER" in part.words and renames_to_reserved(part.text):
             raise SqlError(errors.NOT_AUTHORIZED, "SQLITE_AUTH")
         self._regulator.refusal = None
-        self._budget.start()
+        self._budget.asked = 0
         try:
             given = self._bound(part, values) if part.names else values
-            return self.connection.execute(_text(part.text), given)
+            return self.connection.execute(part.given, given)
         except UnicodeEncodeError:
             return self.execute(part, [_well_formed(value) for value in values])
         except sqlite3.Error as error:
@@ -130,16 +127,11 @@ class Execution:
         """What is wrong with a statement, which is not run."""
         explains = sql.lstrip()[:7].upper() == "EXPLAIN"
         try:
-            self.connection.execute(_text(sql if explains else f"EXPLAIN {sql}")).close()
+            self.connection.execute(users(sql) if explains else f"EXPLAIN {sql}").close()
         except sqlite3.Error as error:
             # Without a code it is Python's, which misses the parameters: SQLite is content.
             return error if hasattr(error, "sqlite_errorcode") else None
         return None
-
-
-def _text(sql: str) -> str:
-    """SQL of user code, which cannot pass for the emulator's."""
-    return f" {sql}" if sql.startswith(_OWN) else sql
 
 
 def _well_formed(value: SqlValue) -> SqlValue:

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Marks the emulator's own statements: they are kept prepared, and SQLite asks but once whether a
+# statement is allowed.
+OWN: Final = "/*emulator*/"
 # What ends at the end of the text, where it is not closed, is an error that SQLite finds itself.
 _TOKEN: Final = re.compile(
     r"""
@@ -39,13 +42,15 @@ _WRITES: Final = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE"})
 class Statement:
     """One statement, with what its words tell.
 
-    `parameters` is the number of its last parameter; `names` are the names of all of them, where
-    none is a bare `?`. `reads` says that nothing is written; `words` are its words, upper-case;
-    `empty` is what has none, such as `;` or a comment. `changes_schema` says that tables, indexes
-    or triggers may be others after it.
+    `given` is what SQLite gets for `text`, and cannot pass for the emulator's. `parameters` is the
+    number of its last parameter; `names` are the names of all of them, where none is a bare `?`.
+    `reads` says that nothing is written; `words` are its words, upper-case; `empty` is what has
+    none, such as `;` or a comment. `changes_schema` says that tables, indexes or triggers may be
+    others after it.
     """
 
     text: str
+    given: str
     reads: bool
     parameters: int
     names: tuple[str, ...]
@@ -151,7 +156,13 @@ def _statement(text: str) -> Statement:
     first = words[0] if words else ""
     reads = first in _READS or (first == "WITH" and _WRITES.isdisjoint(words))
     changes_schema = not reads and not _SCHEMA.isdisjoint(words)
-    return Statement(text, reads, parameters, names, frozenset(words), empty, changes_schema)
+    own = frozenset(words)
+    return Statement(text, users(text), reads, parameters, names, own, empty, changes_schema)
+
+
+def users(sql: str) -> str:
+    """SQL of user code, which cannot pass for the emulator's."""
+    return f" {sql}" if sql.startswith(OWN) else sql
 
 
 def _parameters(found: list[str]) -> tuple[int, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from databases import World, database, problem, rows
 
 from emulator.errors import StateError
 from emulator.sql import Database, DatabaseFolder, SqlError
+from emulator.sql.statements import script
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +73,7 @@ def test_a_statement_that_fails_leaves_what_came_before() -> None:
 )
 def test_what_needs_a_transaction_to_be_undone_is_known(sql: str, atomic: bool) -> None:
     with database(None, TABLE) as made:
-        assert made.is_atomic(sql) is atomic
+        assert made.is_atomic(script(sql)) is atomic
 
 
 def test_rolling_back_everything_takes_all_levels_along_and_no_more() -> None:

@@ -102,7 +102,7 @@ def _run(call: Call, name: str) -> Sequence[Answer]:
     except JsException as error:
         raise ApiError(400, _FAILED, error.message) from None
     if any(query.writes for query in queries):
-        sql = "; ".join(str(query.sql) for query in queries)
+        sql = "; ".join(str(query.statement) for query in queries)
         call.platform.d1.record(config.binding, {"call": name, "sql": sql, "by": "rest"})
     return answers
 
