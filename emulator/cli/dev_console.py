@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from emulator.clock import moment
+from emulator.clock import MICROSECONDS, moment
 from emulator.durations import DAY
 from emulator.trace.kinds import brief, tone
 from emulator.trace.timeline import printable
@@ -35,7 +34,11 @@ _SILENT: Final = frozenset(
 )
 # Outcomes of messages, of which there may be many in one instant.
 _OUTCOMES: Final = frozenset({"ack", "retry", "dead_letter", "dropped", "expired"})
-_COLOURS: Final = {"fault": "magenta", "lost": "red", "bad": "red", "done": "green"}
+# What a text is put into, by its tone.
+_COLOURS: Final = {
+    tone: click.style("%s", fg=colour)
+    for tone, colour in (("fault", "magenta"), ("lost", "red"), ("bad", "red"), ("done", "green"))
+}
 _IDS_SHOWN: Final = 3
 _MOST_OPEN: Final = 1000
 _MOMENT: Final = 0.01
@@ -54,6 +57,9 @@ class Console:
         self._begun: dict[str, int] = {}
         # That of the line before, in days since the epoch.
         self._day: int | None = None
+        # The second of the line before, and how it is written: most lines are of the same one.
+        self._second: int | None = None
+        self._clock = ""
 
     def say(self, text: str, *, colour: str | None = None, **facts: Any) -> None:
         """Write what the server itself has to say; `facts` are for programs."""
@@ -80,37 +86,58 @@ class Console:
         if self.as_json:
             lines = [_ENCODER.encode(told.described()) for told in events]
         else:
-            lines = []
-            for (kind, *_), group in groupby(events, _same):
-                told_together = list(group)
-                new = list(self._lines(kind, told_together))
-                if new:
-                    lines += self._new_day(told_together[0].event.at)
-                lines += new
+            lines = list(self._lines(events))
         if lines:
             self._write(lines)  # at once: each call is one of the system
 
-    def _lines(self, kind: str, group: list[Told]) -> Iterator[str]:
-        if kind in _OUTCOMES:
-            yield _line(group[0], _outcome(kind, group))
-            return
-        if kind == "send" and self.on_send is not None:
-            self.on_send(group[0].event.subject.removeprefix("queue "))
-        for told in group:
-            event = told.event
-            if kind == "request":
-                self._begin(event.subject, event.at)
-            if kind == "response":
-                took = (event.at - self._begun.pop(event.subject, event.at)) / 1000
-                yield _line(told, f"{event.data['status']} in {took:.0f} ms")
-            elif kind not in _SILENT:
-                yield _line(told, _words(told))
+    def _lines(self, events: Iterable[Told]) -> Iterator[str]:
+        outcomes: list[Told] = []
+        for told in events:
+            kind = told.event.kind
+            if outcomes and _same(outcomes[0]) != _same(told):
+                yield from self._line(outcomes[0], _outcome(outcomes))
+                outcomes.clear()
+            if kind in _OUTCOMES:
+                outcomes.append(told)
+                continue
+            text = self._text(kind, told)
+            if text is not None:
+                yield from self._line(told, text)
+        if outcomes:
+            yield from self._line(outcomes[0], _outcome(outcomes))
 
-    def _new_day(self, at: int) -> Iterator[str]:
-        """A line with the date where it is another than that of the line before."""
-        day, self._day = self._day, at // DAY
-        if day not in (None, self._day):
-            yield f"{moment(at):%Y-%m-%d}"
+    def _text(self, kind: str, told: Told) -> str | None:
+        """What the line of an event says; None for one that has no line."""
+        event = told.event
+        if kind == "request":
+            self._begin(event.subject, event.at)
+        elif kind == "response":
+            took = (event.at - self._begun.pop(event.subject, event.at)) / 1000
+            return f"{event.data['status']} in {took:.0f} ms"
+        elif kind == "send" and self.on_send is not None:
+            self.on_send(event.subject.removeprefix("queue "))
+        return None if kind in _SILENT else _words(told)
+
+    def _line(self, told: Told, text: str) -> Iterator[str]:
+        """The line for an event, after one with the date where that is another than before.
+
+        A text of several lines goes on below it.
+        """
+        at = told.event.at
+        if at // MICROSECONDS != self._second:
+            self._second = at // MICROSECONDS
+            now = moment(at)
+            self._clock = f"{now:%H:%M:%S}"
+            day, self._day = self._day, at // DAY
+            if day not in (None, self._day):
+                yield f"{now:%Y-%m-%d}"
+        milliseconds = at % MICROSECONDS // 1000
+        colour = _COLOURS.get(tone(told.event.kind, told.event.data))
+        shown = "\n    ".join([printable(line.expandtabs(4)) for line in text.splitlines()])
+        yield (
+            f"{self._clock}.{milliseconds:03}  {printable(told.trace.masker(told.event.subject))}"
+            f"  {colour % shown if colour else shown}"
+        )
 
     def _begin(self, subject: str, at: int) -> None:
         self._begun[subject] = at
@@ -121,17 +148,6 @@ class Console:
 def _same(told: Told) -> tuple[str, str, int]:
     """What events have in common that are told together."""
     return told.event.kind, told.event.subject, told.event.at // DAY
-
-
-def _line(told: Told, text: str) -> str:
-    """A line for an event; a text of several lines goes on below it."""
-    event = told.event
-    subject = printable(told.trace.masker(event.subject))
-    minutes, milliseconds = divmod(event.at // 1000, 60_000)
-    clock = f"{minutes // 60 % 24:02}:{minutes % 60:02}:{milliseconds / 1000:06.3f}"
-    colour = _COLOURS.get(tone(event.kind, event.data))
-    shown = "\n    ".join(printable(line.expandtabs(4)) for line in text.splitlines()) or ""
-    return f"{clock}  {subject}  {click.style(shown, fg=colour) if colour else shown}"
 
 
 def _words(told: Told) -> str:
@@ -149,9 +165,10 @@ def _shown(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _outcome(kind: str, group: list[Told]) -> str:
+def _outcome(group: list[Told]) -> str:
     ids = [str(told.event.data["id"]) for told in group]
     more = f" and {len(ids) - _IDS_SHOWN} more" if len(ids) > _IDS_SHOWN else ""
     attempts = {str(told.event.data["attempt"]) for told in group if "attempt" in told.event.data}
     attempt = f", attempt {attempts.pop()}" if len(attempts) == 1 else ""
-    return f"{kind.replace('_', ' ')}: {', '.join(ids[:_IDS_SHOWN])}{more}{attempt}"
+    kind = group[0].event.kind.replace("_", " ")
+    return f"{kind}: {', '.join(ids[:_IDS_SHOWN])}{more}{attempt}"

@@ -113,6 +113,8 @@ def details(data: dict[str, Json]) -> Details:
 
 def printable(text: str) -> str:
     """Return text on one line, with what a terminal would not show as it is escaped."""
+    if text.isascii() and text.isprintable():
+        return text
     return _UNPRINTABLE.sub(_escape, text)
 
 

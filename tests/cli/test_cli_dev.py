@@ -8,6 +8,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
 
 from emulator import Emulator
@@ -80,11 +81,8 @@ def shown(cli: Cli, *, as_json: bool = False) -> list[str]:
     return lines
 
 
-def test_a_request_a_batch_and_its_outcome_are_a_line_each(
-    shop: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("click.style", lambda text, fg: text)
-    lines = shown(shop)
+def test_a_request_a_batch_and_its_outcome_are_a_line_each(shop: Cli) -> None:
+    lines = [click.unstyle(line) for line in shown(shop)]
     assert "00:00:00.000  request GET /  200 in 0 ms" in lines
     assert "00:00:00.000  request GET /bad  500 in 0 ms" in lines
     assert "00:00:00.000  request GET /  log: two" in lines
