@@ -22,6 +22,7 @@
     serving.py       the process: socket, signals, the end
     spinning.py      what holds it up: a Worker that spins, SQL
     state_folder.py  where what is durable lies
+    watched.py       which files matter, and how they were
     reloading.py     files that change
 
 Only the command line and `emulator.recording` import this package, and nothing

@@ -43,6 +43,7 @@ from emulator.section import ConfigWarning
 from emulator.server.feed import Feed
 from emulator.server.problem import NotRunning, Problem
 from emulator.server.routing import Routing
+from emulator.server.watched import Seen, Watched
 from emulator.workflows.run import WorkflowRun
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ class Desk:
         self.feed = Feed(options.history)
         self.routing = Routing(())
         self.settings: Settings | None = None
+        # The files as they were before they were last read as settings name them.
+        self.seen = Seen({})
         # Why there is no emulator, or why it runs the code of before.
         self.problem: Problem | None = None
         # Requests on their way, each with the words for it.
@@ -90,6 +93,8 @@ class Desk:
         self._emulator: Emulator | None = None
         self._forgotten = 0
         self._failure = ""
+        # Whether the settings on disk could not be taken, and those of before count.
+        self._settings_are_old = False
         self._warned: tuple[str, ...] = ()
         self._ending: asyncio.TimerHandle | None = None
 
@@ -132,6 +137,10 @@ class Desk:
         result: Any = await caller.at_once(name, function)
         return result  # type: ignore[no-any-return]
 
+    def watched(self) -> Watched:
+        """The files that matter to what runs, or, where nothing does, might matter."""
+        return Watched.of(self.options.configs, self.options.environment, self.settings)
+
     def dispatch(self, worker: str, request: WebRequest, *, socket: bool = False) -> Exchange:
         """Send a request to a Worker; the answer's body can be read while it is made."""
         emulator = self.emulator
@@ -158,7 +167,8 @@ class Desk:
         try:
             if self._emulator is None:
                 self._take(self._open_state(self._deploy()))
-            elif settings:
+            elif settings or self._settings_are_old:
+                self._settings_are_old = True
                 await self._change_settings()
             else:
                 await self._change_code()
@@ -212,6 +222,7 @@ class Desk:
 
     def _deploy(self) -> Deployment:
         options = self.options
+        self.seen = Seen.of(self.watched())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ConfigWarning)
             deployment = deploy(
@@ -221,6 +232,7 @@ class Desk:
                 environment=options.environment,
             )
         self.settings = deployment.settings
+        self.seen = self.seen.before(Seen.of(self.watched()))
         self._warn([str(warning.message) for warning in caught])
         return deployment
 
@@ -257,6 +269,7 @@ class Desk:
 
     def _take(self, emulator: Emulator) -> None:
         self._emulator, self.problem, self._failure = emulator, None, ""
+        self._settings_are_old = False
         platform = emulator._platform
         self.routing = Routing(platform.settings.workers)
         trace: LiveTrace = platform.kernel.trace  # type: ignore[assignment]

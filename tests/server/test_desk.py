@@ -167,6 +167,25 @@ async def test_a_wrong_config_keeps_what_runs_and_shows_what_is_wrong(project: P
         assert (await served.client.get("/")).status_code == 200
 
 
+async def test_no_edit_of_code_hides_that_the_config_is_wrong(project: Project) -> None:
+    async with project.served() as served:
+        project.write("wrangler.jsonc", "{ nothing")
+        await served.desk.reload(settings=True)
+        project.write("src/entry.py", VERSION_2)
+        await served.desk.reload(settings=False)
+        assert "The config is wrong" in (await served.client.get("/")).text
+        # Queues go on with the code that belongs to the settings of before.
+        await served.desk.emulator.queues["jobs"].send({"text": "a"})
+        await served.advance("2 seconds")
+        assert served.logs == ["version 1 ['a']"]
+        project.write("wrangler.jsonc", CONFIG)
+        await served.desk.reload(settings=True)
+        assert (await served.client.get("/")).text.startswith("version 2")
+        project.write("src/entry.py", WORKER)
+        await served.desk.reload(settings=False)
+        assert (await served.client.get("/")).text.startswith("version 1")
+
+
 async def test_an_interrupted_batch_is_delivered_again_to_the_new_code(project: Project) -> None:
     long_lived(project)
     async with project.served() as served:
