@@ -87,6 +87,11 @@ class Operations:
 
     # -- the alarm -------------------------------------------------------------------------------
 
+    def sync(self) -> Any:
+        """Nothing to do: answers and calls wait until what was written is durable in any case."""
+        self._live.meet("sync", writes=True)
+        return UNDEFINED
+
     def get_alarm(self) -> Any:
         """When the alarm is set for, in milliseconds, or null."""
         self._live.meet("getAlarm", writes=False)

@@ -107,7 +107,7 @@ class DurableObjectStorage(_Promised):
 
     def sync(self) -> asyncio.Future[Any]:
         """Wait until all writes are durable; answers and calls wait for that in any case."""
-        return self._do("sync", lambda: UNDEFINED)
+        return self._do("sync", self._operations.sync)
 
     def getCurrentBookmark(self) -> asyncio.Future[Any]:
         """The same point in time always."""

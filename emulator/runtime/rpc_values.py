@@ -206,7 +206,14 @@ def _convert_proxy(value: Any) -> Any:
         raise TypeError(f"Awaitable {type(value)} cannot be sent over RPC.")
     if isinstance(held, RegExp):
         raise TypeError("RegExp cannot be sent over RPC.")
-    return held if isinstance(held, PyProxy) else to_host(held)
+    if isinstance(held, PyProxy) and not _is_function(held.obj):
+        return held
+    return to_host(held)
+
+
+def _is_function(value: Any) -> bool:
+    """Whether JavaScript takes the proxy of a Python object for a function."""
+    return callable(value) and not isinstance(value, type)
 
 
 def _convert_object(value: Any) -> Any:
