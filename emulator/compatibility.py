@@ -15,7 +15,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 # The date of a Worker that has none: the newest that this version of the runtime accepts.
 NEWEST_DATE: Final = "2026-11-24"
@@ -33,11 +33,16 @@ class Flag(NamedTuple):
 
 
 class Compatibility(NamedTuple):
-    """The flags that are on, what the runtime refuses to start with, and unknown names."""
+    """The flags that are on, and what is to be said of those that a config lists.
+
+    `refused` are the texts with which the runtime does not start, `ignored` names of flags that
+    production heeds and the emulator does not, each with what it does instead.
+    """
 
     flags: frozenset[str]
     refused: tuple[str, ...]
     unknown: tuple[str, ...]
+    ignored: tuple[tuple[str, str], ...]
 
 
 # Flags that Python code can notice. One that needs another comes after it.
@@ -46,6 +51,8 @@ FLAGS: Final = (
     Flag(PYTHON),
     Flag("python_workers_20250116", "no_python_workers_20250116", "2025-09-29", PYTHON),
     Flag("python_workers_20260610", "no_python_workers_20260610"),
+    Flag("python_workers_20260817", "no_python_workers_20260817"),
+    Flag("python_workers_development"),
     Flag("python_workers_314", "no_python_workers_314", "2026-09-08", PYTHON),
     Flag("python_no_global_handlers", "disable_python_no_global_handlers", "2025-08-14"),
     Flag("python_workers_force_new_vendor_path", None, "2025-08-11"),
@@ -176,6 +183,46 @@ FLAGS: Final = (
     ),
 )
 
+# Of the flags above those that switch nothing here, and whether the emulator always behaves as with
+# the flag. A config that asks for the other behaviour is told.
+FIXED: Final = {
+    "python_workers_20260817": False,  # experimental: production takes it from nobody
+    "python_workers_development": False,  # the same
+    "python_workers_force_new_vendor_path": True,
+    "python_workflows": True,
+    "python_process_pth_files": False,
+    "python_check_rng_state": False,
+    "python_dedicated_snapshot": True,
+    "python_dedicated_snapshot_keep_import_caches": True,
+    "python_shared_standard_library": True,
+    "python_zstd_snapshot": True,
+    "workflows_step_rollback": True,
+    "enable_validate_workflow_entrypoint": True,
+    "workflows_enable_fast_engine_creation": True,
+    "durable_object_fetch_requires_full_url": True,
+    "durable_object_io_tasks_prevent_eviction": True,
+    "fetcher_no_get_put_delete": True,
+    "rpc": True,
+    "rpc_params_dup_stubs": True,
+    "formdata_parser_supports_files": True,
+    "fetch_refuses_unknown_protocols": True,
+    "url_standard": True,
+    "http_headers_getsetcookie": True,
+    "response_redirect_url_standard": True,
+    "urlsearchparams_delete_has_value_arg": True,
+    "brotli_content_encoding": True,
+    "blob_standard_mime_type": True,
+    "fetch_standard_url": True,
+    "allow_custom_ports": True,
+    "cache_option_enabled": True,
+    "strip_authorization_on_cross_origin_redirect": True,
+    "strip_bom_in_read_all_text": True,
+    "enable_request_signal": True,
+    "request_signal_passthrough": False,
+    "handle_cross_request_promise_resolution": True,
+    "unhandled_rejection_after_microtask_checkpoint": True,
+}
+
 # Flags that only JavaScript can notice, or that change nothing a Worker sees here: known by name
 # and, where there is one, opposite, so that a config that lists them is not taken for misspelt.
 _WITHOUT_EFFECT: Final = """
@@ -279,8 +326,6 @@ pedantic_wpt non_pedantic_wpt
 pipe_to_backward_propagation no_pipe_to_backward_propagation
 precise_timers no_precise_timers
 python_external_packages
-python_workers_20260817 no_python_workers_20260817
-python_workers_development
 python_workers_durable_objects
 r2_binding_jsrpc
 r2_list_honor_include
@@ -360,7 +405,18 @@ def resolve(compatibility_date: str, listed: Sequence[str]) -> Compatibility:
         flags=frozenset(enabled),
         refused=(*_repetitions(listed), *_contradictions(names)),
         unknown=tuple(name for name in dict.fromkeys(listed) if name not in NAMES),
+        ignored=tuple(_ignored(names)),
     )
+
+
+def generation(flags: frozenset[str]) -> int:
+    """Which Pyodide the flags that are on choose: 26, 28 or 314.
+
+    The newest release counts. `python_workers_20260610` was the preview of `python_workers_314`.
+    """
+    if "python_workers_314" in flags or "python_workers_20260610" in flags:
+        return 314
+    return 28 if "python_workers_20250116" in flags else 26
 
 
 def is_date(text: str) -> bool:
@@ -369,6 +425,15 @@ def is_date(text: str) -> bool:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
+
+
+def _ignored(names: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """The flags among these that ask for something else than what is always done here."""
+    for flag in FLAGS:
+        behaves = FIXED.get(flag.name)
+        asked, other = (flag.opposite, flag.name) if behaves else (flag.name, flag.opposite)
+        if behaves is not None and asked is not None and asked in names:
+            yield asked, f"as with {other}" if behaves else f"as without {asked}"
 
 
 def _repetitions(listed: Sequence[str]) -> list[str]:

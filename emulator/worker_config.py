@@ -300,6 +300,10 @@ def _flags(config: Layers, compatibility_date: str) -> frozenset[str]:
     for name in result.unknown:
         hint = did_you_mean(name, FLAG_NAMES)
         section.warn(key, f"has {shown(name)}, which is not a known flag{hint}")
+    for name, instead in result.ignored:
+        section.warn(
+            key, f"has {shown(name)}, which workers-emulator does not heed: it behaves {instead}"
+        )
     return result.flags
 
 

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
+import functools
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 
 import emulator.compatibility
-from emulator.compatibility import FLAGS, NAMES, NEWEST_DATE, is_date, resolve
+from emulator.compatibility import (
+    FIXED,
+    FLAGS,
+    NAMES,
+    NEWEST_DATE,
+    Flag,
+    generation,
+    is_date,
+    resolve,
+)
+from emulator.config import load
+from emulator.section import ConfigWarning
 
 PYTHON = "python_workers"
+_PACKAGE = Path(emulator.__file__).parent
 
 # Flag, its opposite, and the first date on which a Python Worker has it.
 BY_DATE = [
@@ -47,6 +62,7 @@ BY_NAME = [
     ("python_workers_20260610", "no_python_workers_20260610"),
     ("queue_consumer_no_wait_for_wait_until", "queue_consumer_wait_for_wait_until"),
     ("disallow_importable_env", "allow_importable_env"),
+    ("python_workers_20260817", "no_python_workers_20260817"),
     ("workflows_step_rollback", None),
 ]
 
@@ -137,6 +153,77 @@ def test_flags_that_only_javascript_notices_are_known_and_on_where_listed():
     assert resolved.unknown == ()
     assert set(listed) <= resolved.flags
     assert "nodejs_compat" not in resolve(NEWEST_DATE, []).flags
+
+
+@pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)
+def test_every_known_flag_switches_something_or_says_that_it_does_not(flag: Flag):
+    """A flag that the rest of the emulator asks for; else a config that lists it is told."""
+    is_asked_for = flag.name in asked_for()
+    assert is_asked_for != (flag.name in FIXED)
+    ignored = {name for name in (flag.name, flag.opposite) if name and told_of(name)}
+    other = flag.opposite if FIXED.get(flag.name) else flag.name
+    assert ignored == (set() if is_asked_for or other is None else {other})
+
+
+def told_of(name: str) -> bool:
+    """Whether a config that lists this flag is told that it changes nothing."""
+    return name in [told for told, _ in resolve(NEWEST_DATE, [PYTHON, name]).ignored]
+
+
+@functools.cache
+def asked_for() -> frozenset[str]:
+    """The texts in the emulator's code but for the table: a flag is asked for by its name."""
+    found = set()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        if path.name != "compatibility.py":
+            tree = ast.parse(path.read_text("utf-8"))
+            found |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    # The names that are not asked for by text: the first stands for Python, those of Pyodide's
+    # releases are asked for in the table's own module, and `rpc` is a word.
+    releases = {"python_workers_20250116", "python_workers_20260610", "python_workers_314"}
+    return frozenset(
+        {text for text in found if isinstance(text, str)} - {"rpc"} | releases | {PYTHON}
+    )
+
+
+@pytest.mark.parametrize(
+    ("listed", "text"),
+    [
+        ("disable_python_workflows", "as with python_workflows"),
+        ("python_process_pth_files", "as without python_process_pth_files"),
+        ("disable_python_process_pth_files", None),
+        ("python_workers_20260817", "as without python_workers_20260817"),
+        ("no_rpc", "as with rpc"),
+    ],
+)
+def test_what_is_said_of_a_flag_that_is_not_heeded(listed: str, text: str | None):
+    said = dict(resolve(NEWEST_DATE, [PYTHON, listed]).ignored).get(listed)
+    assert said == text
+
+
+def test_a_config_that_lists_a_flag_that_is_not_heeded_is_told():
+    config = {"main": object, "compatibility_flags": ["no_rpc"]}
+    text = 'compatibility_flags has "no_rpc", which workers-emulator does not heed'
+    with pytest.warns(ConfigWarning, match=f"{text}: it behaves as with rpc"):
+        load(config)
+
+
+@pytest.mark.parametrize(
+    ("day", "listed", "pyodide"),
+    [
+        ("2024-06-01", (), 26),
+        ("2024-06-01", ("python_workers_20250116",), 28),
+        ("2024-06-01", ("python_workers_20260610",), 314),
+        ("2024-06-01", ("python_workers_314",), 314),
+        ("2026-07-01", ("python_workers_20260610",), 314),
+        ("2026-09-08", (), 314),
+        ("2026-09-08", ("no_python_workers_314",), 28),
+        ("2026-09-08", ("no_python_workers_314", "python_workers_20260610"), 314),
+        ("2026-09-08", ("no_python_workers_314", "no_python_workers_20250116"), 26),
+    ],
+)
+def test_the_newest_release_that_is_on_counts(day: str, listed: tuple[str, ...], pyodide: int):
+    assert generation(resolve(day, [PYTHON, *listed]).flags) == pyodide
 
 
 def test_unknown_flags_are_returned_in_order_once():

@@ -323,3 +323,39 @@ async def test_a_module_keeps_env_for_good(tmp_path: Path) -> None:
     )
     async with Emulator(config) as emulator:
         assert (await emulator.fetch("/")).text == "text"
+
+
+# -- the flag disallow_importable_env (workerd, workers.ts) ----------------------------------------
+
+
+@pytest.mark.parametrize("date", ["2026-04-20", "2026-09-08"])
+async def test_a_flag_leaves_the_importable_env_empty(tmp_path: Path, date: str) -> None:
+    body = """
+        from workers import env, import_from_javascript
+        of_javascript = import_from_javascript("cloudflare:workers").env
+        found = [getattr(one, "NAME", None) for one in (self.env, env, of_javascript)]
+        assert found == ["x", None, None]
+        env.NAME
+    """
+    flags = ["disallow_importable_env"]
+    config = handler(
+        tmp_path, body, compatibility_date=date, compatibility_flags=flags, vars={"NAME": "x"}
+    )
+    async with Emulator(config) as emulator:
+        lines = (await emulator.fetch("/")).text.splitlines()
+        assert lines[-2] == "AttributeError: NAME"
+        assert lines[-1].startswith("The compatibility flag disallow_importable_env leaves the env")
+        assert "self.env" in lines[-1]
+
+
+async def test_patch_env_works_where_the_importable_env_is_empty(tmp_path: Path) -> None:
+    """As `withExports` does in the runtime's own test of the flag."""
+    body = """
+        from workers import env, patch_env
+        with patch_env(NAME="y"):
+            return Response(f"{env.NAME} {self.env.NAME}")
+    """
+    flags = ["disallow_importable_env"]
+    config = handler(tmp_path, body, compatibility_flags=flags, vars={"NAME": "x"})
+    async with Emulator(config) as emulator:
+        assert (await emulator.fetch("/")).text == "y y"

@@ -462,6 +462,11 @@ async def test_code_may_fall_back_where_an_import_fails(tmp_path: Path) -> None:
 # -- the SDK frozen in the runtime (python-api.md 1, 1.13) -----------------------------------------
 
 FROZEN = "2026-04-20"
+# The modules of the SDK from PyPI, 1.9.5 (python-api.md 1).
+OF_THE_SDK = (
+    *("asgi", "blob", "entrypoints", "fetch", "formdata", "gateway", "gateway.options", "request"),
+    *("response", "rpc", "types", "utils", "wsgi", "workflows"),
+)
 
 
 @pytest.mark.parametrize("name", ["wait_until", "patch_env", "asgi", "rpc", "utils"])
@@ -480,9 +485,8 @@ async def test_names_of_the_newer_sdk_fail_as_in_production(
 @pytest.mark.parametrize(
     ("module", "date"),
     [
-        ("workers.entrypoints", FROZEN),
-        ("workers.gateway", FROZEN),
-        ("workers.utils", FROZEN),
+        *((f"workers.{name}", FROZEN) for name in OF_THE_SDK[:-1] if "." not in name),
+        ("workers.entrypoints", "2024-06-01"),
         ("workers._workers", "2026-04-21"),
     ],
 )
@@ -492,6 +496,57 @@ async def test_modules_of_the_other_sdk_fail_as_in_production(
     with pytest.raises(WorkerLoadError, match=f"No module named '{module}'") as caught:
         Emulator(worker(tmp_path, f"import {module}", compatibility_date=date))
     assert "this Worker has the other SDK" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", OF_THE_SDK)
+async def test_every_module_of_the_sdk_can_be_imported(tmp_path: Path, name: str) -> None:
+    body = f"""
+        import workers.{name} as module
+        exec("from workers.{name} import *", dict())
+        return Response(module.__name__)
+    """
+    with Emulator(handler(tmp_path, body)) as emulator:
+        # `workers.fetch` is the function, which hides the module, there as well.
+        hidden = {"asgi": "asgi", "fetch": "fetch"}
+        assert await answer(emulator) == hidden.get(name, f"workers.{name}")
+
+
+@pytest.mark.parametrize(
+    ("names", "date"),
+    [
+        (("blob", "formdata", "request", "response", "rpc", "types", "utils"), "2026-04-21"),
+        (("entrypoints", "workflows"), "2026-04-21"),
+        (("_workers", "workflows"), FROZEN),
+        (("_workers", "workflows"), "2024-06-01"),
+    ],
+)
+async def test_modules_that_the_sdk_imports_itself_are_attributes(
+    tmp_path: Path, names: tuple[str, ...], date: str
+) -> None:
+    body = f"""
+        import workers
+        return Response(" ".join(getattr(workers, name).__name__ for name in {names}))
+    """
+    old = "async def on_fetch(request):\n    import workers\n    from js import Response\n"
+    old += f"    found = [getattr(workers, name).__name__ for name in {names}]\n"
+    old += "    return Response.new(' '.join(found))\n"
+    is_old = date == "2024-06-01"
+    make = worker(tmp_path, old) if is_old else handler(tmp_path, body)
+    with Emulator({**make, "compatibility_date": date}) as emulator:
+        assert await answer(emulator) == " ".join(f"workers.{name}" for name in names)
+
+
+async def test_the_names_for_annotations_are_those_of_the_module_types(tmp_path: Path) -> None:
+    body = """
+        import workers
+        from workers import types
+        names = ["Body", "Context", "FetchKwargs", "Headers", "JSBody", "RequestInitCfProperties"]
+        same = [getattr(workers, name) is getattr(types, name) for name in names]
+        return Response.json([*same, types.FetchKwargs(method="GET"), types.Headers])
+    """
+    with Emulator(handler(tmp_path, body)) as emulator:
+        headers = "dict[str, str] | list[tuple[str, str]] | js.Headers"
+        assert json.loads(await answer(emulator)) == [*[True] * 6, {"method": "GET"}, headers]
 
 
 @pytest.mark.parametrize("date", [FROZEN, "2026-04-21"])

@@ -16,7 +16,7 @@ from emulator.runtime.not_yet import not_yet
 from emulator.runtime.profile import generation
 from emulator.runtime.proxies import wrap
 from emulator.runtime.pyproxy import unwrap
-from emulator.runtime.rpc import PATCHES, raw_env
+from emulator.runtime.rpc import PATCHES, importable_env
 from emulator.runtime.run_sync import can_run_sync
 from emulator.values import UNDEFINED, Function, HostObject, JsException
 
@@ -50,7 +50,7 @@ class _Module(HostObject):
             return host_class(EmailMessage)
         if self._name == "cloudflare:workers":
             if name == "env":
-                return unwrap(raw_env())
+                return unwrap(importable_env())
             if name == "waitUntil":
                 return Function(_wait_until, "waitUntil", raw=True)
         if name in _NOT_YET.get(self._name, ()):

@@ -13,8 +13,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from emulator import compatibility
 from emulator.runtime.not_yet import not_yet
-from emulator.runtime.profile import flags, generation, is_modern
+from emulator.runtime.profile import flags, generation, is_modern, pyodide_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +30,11 @@ _SOURCES: dict[str, str] = {
     "workers.fetch": "emulator.runtime.sdk.fetch",
     "workers.formdata": "emulator.runtime.sdk.formdata",
     "workers.gateway": "emulator.runtime.sdk.gateway",
+    "workers.gateway.options": "emulator.runtime.sdk.gateway",
     "workers.request": "emulator.runtime.sdk.request",
     "workers.response": "emulator.runtime.sdk.response",
     "workers.rpc": "emulator.runtime.rpc",
+    "workers.types": "emulator.runtime.sdk.types",
     "workers.utils": "emulator.runtime.sdk.utils",
     "workers.workflows": "emulator.runtime.sdk.workflow_errors",
     "workers.wsgi": "emulator.runtime.sdk.wsgi",
@@ -42,7 +45,7 @@ _SOURCES: dict[str, str] = {
     "pyodide.http": "emulator.runtime.sdk.http",
     "pyodide.webloop": "emulator.runtime.webloop",
 }
-_PACKAGES = frozenset({"workers", "pyodide", "_pyodide", "cloudflare"})
+_PACKAGES = frozenset({"workers", "workers.gateway", "pyodide", "_pyodide", "cloudflare"})
 # All below these names is the emulator's, or nobody's: installed ones cannot work here.
 _SERVED = frozenset(
     {
@@ -60,15 +63,13 @@ _EMPTY = {
 # Modules of the SDK from PyPI only, and of the one frozen in the runtime (python-api.md 1).
 _EXTERNAL = frozenset(
     {
-        *("workers.asgi", "workers.wsgi", "workers.gateway"),
+        *("workers.asgi", "workers.wsgi", "workers.gateway", "workers.gateway.options"),
         *("workers.entrypoints", "workers.rpc", "workers.utils"),
         *("workers.blob", "workers.fetch", "workers.formdata"),
-        *("workers.request", "workers.response"),
+        *("workers.request", "workers.response", "workers.types"),
     }
 )
 _FROZEN = frozenset({"workers._workers"})
-# Pyodide's version by generation (python-api.md 2.4).
-_PYODIDE = {26: "0.26.0a2", 28: "0.28.2", 314: "314.0.6"}
 # In production, but not in the emulator yet.
 _NOT_YET = frozenset({"_pyodide_entrypoint_helper", "pyodide.console", "pyodide_js"})
 
@@ -87,7 +88,7 @@ def hidden_from(enabled: frozenset[str]) -> tuple[str, ...]:
     """Return the modules that Workers with other flags import, and one with these must not see."""
     modern = "enable_python_external_sdk" in enabled
     hidden = sorted(_FROZEN if modern else _EXTERNAL)
-    return (*hidden, _FIRST_HOME) if "python_workers_20250116" in enabled else tuple(hidden)
+    return tuple(hidden) if compatibility.generation(enabled) == 26 else (*hidden, _FIRST_HOME)
 
 
 def build(name: str) -> ModuleType:
@@ -174,5 +175,5 @@ def _compat_flag(name: str) -> bool:
 
 def _of_pyodide(name: str) -> Any:
     if name == "__version__":
-        return _PYODIDE[generation()]
+        return pyodide_version()
     raise AttributeError(f"module 'pyodide' has no attribute {name!r}")

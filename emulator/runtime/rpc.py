@@ -20,7 +20,7 @@ from emulator.runtime import frozen_rpc, frozen_workflows
 from emulator.runtime.calls import invoke, positional_limit
 from emulator.runtime.host import current
 from emulator.runtime.js_properties import lookup
-from emulator.runtime.profile import is_modern
+from emulator.runtime.profile import has_importable_env, is_modern
 from emulator.runtime.promises import BindingCall
 from emulator.runtime.proxies import JsProxy, hold, unmangle, wrap
 from emulator.runtime.pyproxy import call_value, unwrap
@@ -297,6 +297,29 @@ class _Env(HostObject):
     def _there_are(self) -> str:
         names = ", ".join(self.js_keys()) or "none"
         return f"env has no such binding, variable or secret; there are: {names}"
+
+
+class _NoEnv(_Env):
+    """The importable env where a flag disallows it: it has what `patch_env` puts there, only."""
+
+    def js_lookup(self, name: str) -> Any:
+        patches = PATCHES.get()
+        if name in patches:
+            return patches[name]
+        error = AttributeError(name)
+        error.add_note(
+            "The compatibility flag disallow_importable_env leaves the env of `workers` empty; "
+            "handlers have it as `self.env`."
+        )
+        raise error
+
+    def js_keys(self) -> list[str]:
+        return list(PATCHES.get())
+
+
+def importable_env() -> Any:
+    """Return the env of the module `cloudflare:workers`."""
+    return raw_env() if has_importable_env() else wrap(_NoEnv())
 
 
 def raw_env() -> Any:

@@ -14,7 +14,7 @@ from emulator.runtime.javascript import import_from_javascript, patch_env
 from emulator.runtime.modules import submodule
 from emulator.runtime.not_yet import is_import
 from emulator.runtime.profile import generation, is_modern
-from emulator.runtime.rpc import _EnvWrapper, python_from_rpc, python_to_rpc, raw_env
+from emulator.runtime.rpc import _EnvWrapper, importable_env, python_from_rpc, python_to_rpc
 from emulator.runtime.sdk import (
     Blob,
     BlobEnding,
@@ -33,17 +33,29 @@ from emulator.runtime.sdk.entrypoints import (
     WorkflowEntrypoint,
     handler,
 )
-
-# Names that are only there for annotations; some are texts, as in the SDK.
-Context = FetchKwargs = RequestInitCfProperties = Any
-Body = "str | FormData | JSBody"
-Headers = "dict[str, str] | list[tuple[str, str]] | js.Headers"
-JSBody = "js.Blob | JsBuffer | js.FormData | js.ReadableStream | js.URLSearchParams"
+from emulator.runtime.sdk.types import (
+    Body,
+    Context,
+    FetchKwargs,
+    Headers,
+    JSBody,
+    RequestInitCfProperties,
+)
 
 waitUntil = wait_until_current
 
 # Not in the frozen SDK; the modules among them are `modules.py`'s.
-_EXTERNAL: Final = frozenset({"asgi", "gateway", "patch_env", "rpc", "utils", "wait_until", "wsgi"})
+_EXTERNAL: Final = frozenset(
+    {"asgi", "gateway", "patch_env", "rpc", "types", "utils", "wait_until", "wsgi"}
+)
+# The modules that are attributes of `workers` from the start.
+_FROZEN_LOADED: Final = frozenset({"_workers", "workflows"})
+_LOADED: Final = frozenset(
+    {
+        *("blob", "entrypoints", "formdata", "request", "response"),
+        *("rpc", "types", "utils", "workflows"),
+    }
+)
 _SITE_PACKAGES: Final = {26: "/lib/python3.12/site-packages", 28: "/lib/python3.13/site-packages"}
 
 # `__all__` depends on the Worker that asks.
@@ -80,7 +92,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """What depends on the Worker that asks, and the names that are missing."""
     if name == "env":
-        return _EnvWrapper(raw_env()) if is_modern() else raw_env()
+        return _EnvWrapper(importable_env()) if is_modern() else importable_env()
     if name == "__all__":
         return [*__all__, "patch_env", "wait_until"] if is_modern() else list(__all__)
     imported = is_import(sys._getframe(1))
@@ -88,8 +100,8 @@ def __getattr__(name: str) -> Any:
         raise _not_frozen(name, imported=imported)
     if name == "wait_until":
         return wait_until_current
-    if name == "workflows" and not imported:
-        return import_module("workers.workflows")  # the SDK has imported it itself
+    if not imported and name in (_LOADED if is_modern() else _FROZEN_LOADED):
+        return import_module(f"workers.{name}")  # the SDK has imported it itself
     if name == "patch_env":
         return patch_env
     found = submodule(f"workers.{name}")
