@@ -42,10 +42,10 @@ class Timer(events.TimerHandle):
     """A callback that becomes ready at an instant.
 
     A `passive` timer (retention, cron) runs when its time comes but never keeps `settle` going.
-    `owner` says in words what waits.
+    `owner` says in words what waits. One that `tidies` only drops what is over: nothing waits.
     """
 
-    __slots__ = ("due", "owner", "passive", "scope")
+    __slots__ = ("due", "owner", "passive", "scope", "tidies")
 
     def __init__(  # pyright: ignore[reportMissingSuperCall]
         self,
@@ -68,6 +68,7 @@ class Timer(events.TimerHandle):
         self.due = due
         self.scope = scope
         self.passive = False
+        self.tidies = False
         self.owner = ""
 
     # Two timers are never equal: asyncio would compare their callbacks and arguments.

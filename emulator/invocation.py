@@ -279,10 +279,13 @@ class Invocation(Scope):
             raise JsException("Error", _GLOBAL_SCOPE)
 
     def forbid_work_in_global_scope(self) -> None:
-        """Raise it also where importing began work that goes on, such as an `asyncio.Task`."""
-        if not self.tasks:
+        """Raise it also where importing began work that goes on: tasks, timers of asyncio's."""
+        timers = self.kernel.loop.timers_of(self)
+        if not self.tasks and not timers:
             return
         error = JsException("Error", _GLOBAL_SCOPE)
+        for timer in timers if not self.tasks else ():
+            error.add_note(f"asyncio was to call {_name(timer._callback)} later.")
         for task in self.tasks:
             error.add_note(f"The work was begun at {self.place(_created(task))}.")
             task.get_coro().close()  # it never ran
@@ -451,6 +454,11 @@ class Invocation(Scope):
 
 def _nothing() -> None:
     """The default of both hooks."""
+
+
+def _name(callback: object) -> str:
+    """What a function that asyncio was given is called."""
+    return str(getattr(callback, "__qualname__", None) or type(callback).__name__)
 
 
 def _created(task: asyncio.Future[Any]) -> Location | None:

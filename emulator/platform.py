@@ -323,7 +323,7 @@ class Platform:
         calls = [line for worker in self.workers.values() for line in pending_calls(worker)]
         timers = [
             f"due in {describe(max(timer.due - self.kernel.now, 0))}: {describe_timer(timer)}"
-            for timer in self.kernel.loop.timers[:20]
+            for timer in [one for one in self.kernel.loop.timers if not one.tidies][:20]
         ]
         return [*calls, *timers]
 

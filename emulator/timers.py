@@ -52,8 +52,12 @@ class ClockView:
 
     @property
     def timers(self) -> list[PendingTimer]:
-        """What is pending, in the order in which it will run."""
-        return [describe(timer) for timer in self._kernel.loop.timers]
+        """What is pending, in the order in which it will run.
+
+        The platform's own tidying is nothing that is pending: the end of a finished Workflow's
+        retention, the memory of one that is idle.
+        """
+        return [describe(timer) for timer in self._kernel.loop.timers if not timer.tidies]
 
 
 def describe(timer: Timer) -> PendingTimer:

@@ -169,6 +169,9 @@ class Host(Protocol):
     def urandom(self, size: int) -> bytes:
         """Bytes from the emulator's seeded stream."""
 
+    def forbid_in_global_scope(self) -> None:
+        """Raise production's error if it is a module's top level that runs."""
+
 
 def running() -> Host | None:
     """Return the running invocation, if a Worker's code runs."""
@@ -184,3 +187,10 @@ def current() -> Host:
             "this needs a running Worker: use it in a handler, or through the `emulator` fixture"
         )
     return host
+
+
+def forbid_in_global_scope() -> None:
+    """Raise production's error if it is a module's top level that runs."""
+    host = running()
+    if host is not None:
+        host.forbid_in_global_scope()

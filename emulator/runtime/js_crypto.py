@@ -51,7 +51,13 @@ class Crypto(HostObject):
 
 
 def _random_uuid(*_: Any) -> str:
-    return str(uuid.UUID(bytes=current().urandom(16), version=4))
+    return str(uuid.UUID(bytes=_random(16), version=4))
+
+
+def _random(size: int) -> bytes:
+    host = current()
+    host.forbid_in_global_scope()
+    return host.urandom(size)
 
 
 def _random_values(view: Any = UNDEFINED) -> Any:
@@ -65,7 +71,7 @@ def _random_values(view: Any = UNDEFINED) -> Any:
             "getRandomValues() only accepts buffers of size <= 64K but provided "
             f"{view.nbytes} bytes.",
         )
-    view.buffer.data[view.offset : view.offset + view.nbytes] = current().urandom(view.nbytes)
+    view.buffer.data[view.offset : view.offset + view.nbytes] = _random(view.nbytes)
     return view
 
 

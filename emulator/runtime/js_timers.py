@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.runtime.host import current
+from emulator.runtime.host import current, forbid_in_global_scope
 from emulator.runtime.js_prototypes import Constructor
 from emulator.runtime.js_text import display
 from emulator.runtime.promises import PyodideFuture, promise
@@ -69,6 +69,7 @@ def _timers(loop: asyncio.AbstractEventLoop) -> dict[int, Any]:
 
 def _set_timer(repeat: bool) -> Callable[..., int]:
     def set_timer(function: Any = UNDEFINED, delay: Any = 0, *args: Any) -> int:
+        forbid_in_global_scope()
         milliseconds = 0 if delay is UNDEFINED else to_number(delay)
         seconds = max(milliseconds, 0) / 1000 if milliseconds == milliseconds else 0
         number: int = _Timer(function, seconds, args, repeat).number

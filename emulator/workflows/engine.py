@@ -320,7 +320,8 @@ class Engine(Batches):
         """The earliest instant at which `advance` has something to do, of one kind or of any.
 
         `work` is attempts, retries and rollbacks, `sleep` sleeps, `wait` what may never come to
-        matter: time-outs of event waits, and retention. `idle` is when an execution may be dropped.
+        matter: time-outs of event waits. `idle` is when an execution may be dropped, `kept` the end
+        of a retention.
         """
         return self._timers.next(lane)
 

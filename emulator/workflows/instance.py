@@ -78,8 +78,8 @@ class Instance:
 
     @property
     def lane(self) -> Lane:
-        """The end of a retention is nothing to wait for."""
-        return "wait"
+        """The end of its retention."""
+        return "kept"
 
     def log(self, at: Instant, event: InstanceEvent, key: str | None, *facts: object) -> None:
         """Add a row to the history."""

@@ -30,9 +30,9 @@ Kind: TypeAlias = Literal["do", "sleep", "waitForEvent"]
 StepState: TypeAlias = Literal["running", "waiting", "complete", "errored"]
 """`running` has an attempt in flight, `waiting` a sleep, an event or a retry ahead of it."""
 
-Lane: TypeAlias = Literal["work", "sleep", "wait", "idle"]
-"""What falls due: work that goes on, a sleep, what may never come to matter (an event's time-out,
-the end of a retention), or the time after which an idle execution is dropped (X6)."""
+Lane: TypeAlias = Literal["work", "sleep", "wait", "idle", "kept"]
+"""What falls due: work that goes on, a sleep, what may never come to matter (an event's time-out),
+the time after which an idle execution is dropped (X6), or the end of a retention."""
 
 Record: TypeAlias = Sequence[Any]
 """One durable change: its kind, the Workflow, the instance, the instant, and facts (`str`, `int`,

@@ -65,9 +65,11 @@ if TYPE_CHECKING:
     )
     from emulator.workflows.run import Call
 
-# One timer each; a passive one is nothing that `settle` waits for.
-_LANES: tuple[Lane, ...] = ("work", "sleep", "wait", "idle")
-_PASSIVE: frozenset[Lane] = frozenset({"wait", "idle"})
+# One timer each; a passive one is nothing that `settle` waits for, and one that tidies nothing that
+# anybody waits for.
+_LANES: tuple[Lane, ...] = ("work", "sleep", "wait", "idle", "kept")
+_TIDYING: frozenset[Lane] = frozenset({"idle", "kept"})
+_PASSIVE: frozenset[Lane] = _TIDYING | {"wait"}
 # What can happen to an event that a test sends: there is no Worker to crash.
 _OF_TESTS = frozenset({"duplicate", "delay", "drop", "fail", "lose_reply"})
 _INTERNAL = ErrorInfo("WorkflowInternalError", "Internal server error")
@@ -487,6 +489,7 @@ class Workflows:
                     owner=self.engine.what_is_due(lane),
                     passive=lane in _PASSIVE,
                 )
+                self._timers[lane].tidies = lane in _TIDYING
 
     def _strike(self, lane: Lane) -> None:
         self._timers.pop(lane, None)

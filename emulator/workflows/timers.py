@@ -8,10 +8,12 @@ steps' numbers, so that a restored engine goes on in the order of the one it rep
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, get_args
+
+from emulator.workflows.model import Lane
 
 if TYPE_CHECKING:
-    from emulator.workflows.model import Instant, Lane
+    from emulator.workflows.model import Instant
 
 _SMALL: Final = 256
 
@@ -34,7 +36,7 @@ class Timers:
     """Pairs of an instance and an owner, by the owner's `due`."""
 
     def __init__(self) -> None:
-        self._heaps: dict[Lane, list[Entry]] = {"work": [], "sleep": [], "wait": [], "idle": []}
+        self._heaps: dict[Lane, list[Entry]] = {lane: [] for lane in get_args(Lane)}
         self._limits: dict[Lane, int] = {}
         self._entered = 0
 

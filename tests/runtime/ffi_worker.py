@@ -163,6 +163,9 @@ class FakeHost:
     def missing_binding(self, name: str) -> str:
         return ""
 
+    def forbid_in_global_scope(self) -> None:
+        return None
+
     def urandom(self, size: int) -> bytes:
         return bytes(range(size))
 

@@ -1493,3 +1493,27 @@ async def test_terminate_without_rollback_calls_no_handler() -> None:
         await instance.terminate()
         await emulator.settle()
         assert (log, instance.status) == ([], "terminated")
+
+
+async def test_retention_is_no_timer_and_hides_none() -> None:
+    """What is pending is a wait beyond the end of another instance's retention (O-21)."""
+
+    async def run(self: Any, event: Any, step: Any) -> None:
+        if event["payload"]:
+            await step.wait_for_event("yes", "go", timeout="60 days")
+
+    async with Emulator(worker(run)) as emulator:
+        flow = emulator.workflows["flow"]
+        done = await flow.create("done", False)
+        await emulator.settle()
+        assert done.status == "complete"
+        assert emulator.clock.timers == []
+        waits = await flow.create("waits", True)
+        await emulator.advance("10 minutes")  # so that its memory was dropped, too
+        (timer,) = emulator.clock.timers
+        assert seconds(timer.due) == 60 * DAY
+        assert "flow waits: the time-out of the wait 'yes'" in timer.owner
+        with pytest.raises(NotSettled) as info:
+            await waits.result(limit="1 day")
+        assert "the wait 'yes'" in str(info.value)
+        assert "retention" not in str(info.value)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
+from emulator.runtime.host import forbid_in_global_scope
 from emulator.runtime.web import idl
 from emulator.runtime.web.events import Event, EventTarget
 from emulator.values import UNDEFINED, HostObject, JsException
@@ -50,6 +51,7 @@ class AbortSignal(EventTarget):
     @classmethod
     def timeout(cls, milliseconds: object = UNDEFINED) -> AbortSignal:
         """Do `AbortSignal.timeout(milliseconds)`."""
+        forbid_in_global_scope()
         signal = cls()
         error = JsException("TimeoutError", "The operation was aborted due to timeout")
         delay = max(idl.number(milliseconds), 0) / 1000

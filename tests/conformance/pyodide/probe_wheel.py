@@ -49,6 +49,9 @@ class Host:
 
     def log(self, level: str, text: str) -> None: ...
 
+    def forbid_in_global_scope(self) -> None:
+        return None
+
     def urandom(self, size: int) -> bytes:
         return bytes(range(size))
 
