@@ -198,8 +198,13 @@ class R2Control:
 
     @property
     def uploads(self) -> list[PendingUpload]:
-        """The multipart uploads that have not ended, in the order in which they began."""
-        return [_pending(one) for one in self._bucket.uploads.values() if not one.ended]
+        """The multipart uploads that have not ended, in the order in which they began.
+
+        In production one ends by itself after seven days.
+        """
+        uploads = self._bucket.uploads.values()
+        is_over = self._service.is_too_old
+        return [_pending(one) for one in uploads if not (one.ended or is_over(one))]
 
     def __repr__(self) -> str:
         return f"<R2 bucket {self.name}>"

@@ -114,9 +114,7 @@ class R2MultipartUpload(HostObject):
         """The upload; in production one that is too old is aborted."""
         service, bucket = self._connection.service, self._connection.bucket
         upload = bucket.upload(self.uploadId, self.key)
-        if upload is None or upload.ended or service.profile == "miniflare":
-            return upload
-        if service.now - upload.created < rules.UPLOAD_LASTS:
+        if upload is None or upload.ended or not service.is_too_old(upload):
             return upload
         service.end(bucket, self.uploadId)
         return bucket.upload(self.uploadId, self.key)

@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.clock import moment
-from emulator.r2 import events
+from emulator.r2 import events, rules
 from emulator.r2.bodies import Bodies
 from emulator.r2.events import Rule, Wanted
 from emulator.r2.store import Bucket, Metadata, Part, Stored, Upload, part_of, rule_of, stored
@@ -88,6 +88,12 @@ class R2:
     def record(self, binding: str, **facts: Any) -> None:
         """Write a call to the trace."""
         self._kernel.record("r2", f"r2 {binding}", **facts)
+
+    def is_too_old(self, upload: Upload) -> bool:
+        """Whether the default rule of a bucket has aborted an upload; the simulator has none."""
+        if self.profile == "miniflare":
+            return False
+        return self.now - upload.created >= rules.UPLOAD_LASTS
 
     # -- changes ---------------------------------------------------------------------------------
 
