@@ -19,7 +19,7 @@ from emulator.runtime.rpc import (
 from emulator.scope import SCOPE
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from emulator.isolate import Worker
 
@@ -177,6 +177,23 @@ class TestBinding:
     def __getattr__(self, name: str) -> Any:
         value = self._caller.call(getattr, self._wrapped, name)
         return TestBinding(self._caller, value) if callable(value) else value
+
+    # What Python asks of an object's class, the binding's wrapper answers as it does in the Worker.
+
+    def __len__(self) -> int:
+        return self._caller.call(len, self._wrapped)
+
+    def __bool__(self) -> bool:
+        return self._caller.call(bool, self._wrapped)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._caller.call(lambda: [self._as_tests(item) for item in self._wrapped]))
+
+    def __contains__(self, item: Any) -> bool:
+        return self._caller.call(lambda: item in self._wrapped)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._as_tests(self._caller.call(lambda: self._wrapped[key]))
 
     def _js_unwrap(self) -> Any:
         """What the Worker would pass on, where a test gives this to another call (`batch`)."""

@@ -250,6 +250,44 @@ async def test_an_error_of_a_binding_reaches_the_test(tmp_path: Path) -> None:
             emulator.env.Q.send_batch  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    "expression",
+    ["len({})", "list({})", "'a' in {}", "{}[0]", "{}['missing']", "bool({})", "not {}"],
+)
+@pytest.mark.parametrize("binding", ["KV", "Q", "OBJ"])
+async def test_what_python_asks_of_a_binding_is_answered_as_in_the_worker(
+    tmp_path: Path, binding: str, expression: str
+) -> None:
+    """python-api.md 1.4"""
+    body = f"""
+        try:
+            return Response(str({expression.format(f"self.env.{binding}")}))
+        except Exception as error:
+            return Response(f"{{type(error).__name__}}: {{error}}")
+    """
+    objects = {"bindings": [{"name": "OBJ", "class_name": "Obj"}]}
+    config = handler(
+        tmp_path,
+        body,
+        queues=QUEUES,
+        kv_namespaces=[{"binding": "KV"}],
+        durable_objects=objects,
+        migrations=[{"tag": "1", "new_sqlite_classes": ["Obj"]}],
+    )
+    with (tmp_path / "src" / "entry.py").open("a") as file:
+        file.write("\n\nfrom workers import DurableObject\nclass Obj(DurableObject):\n    pass\n")
+    async with Emulator(config) as emulator:
+        in_worker = (await emulator.fetch("/")).text
+        env = emulator.env  # noqa: F841  `eval` reads it
+        try:
+            in_test = str(eval(expression.format(f"env.{binding}")))
+        except Exception as error:
+            in_test = f"{type(error).__name__}: {error}"
+        assert in_test == in_worker
+        if expression == "len({})" and binding == "KV":
+            assert in_test == "TypeError: 'KvNamespace' object has no len()"
+
+
 async def test_calls_of_a_test_need_no_loaded_code_and_survive_a_crash(tmp_path: Path) -> None:
     async with Emulator(handler(tmp_path, "", queues=QUEUES)) as emulator:
         with emulator.hold():
