@@ -1,13 +1,16 @@
 """workers-emulator: a local emulator of Cloudflare Workers for tests.
 
 The names of this module are the public interface; everything else may change. They are loaded on
-first use, so that the pytest plugin costs next to nothing where no test uses it.
+first use, so that the pytest plugin costs next to nothing where no test uses it. What Worker code
+imports (`workers`, `js`, `pyodide`) can be imported as soon as this module is.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from emulator import door as _door
 
 if TYPE_CHECKING:
     from emulator.background import BackgroundTask as BackgroundTask
@@ -76,6 +79,8 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 __version__ = "0.1.0"
+
+_door.open()
 
 
 def __getattr__(name: str) -> Any:

@@ -15,16 +15,15 @@ import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import wraps
-from importlib.abc import MetaPathFinder
 from time import perf_counter, time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from emulator import door
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
-    from importlib.machinery import ModuleSpec
-    from types import ModuleType
+    from collections.abc import Callable, Generator, Iterator
 
     from emulator import Emulator
     from emulator.deployment import Deployments
@@ -132,42 +131,10 @@ def _add_ini_options(parser: pytest.Parser) -> None:
     )
 
 
-class RuntimeDoor(MetaPathFinder):
-    """Loads what serves the runtime's modules when the first of them is imported."""
-
-    names = frozenset(
-        {
-            *("workers", "js", "pyodide", "_pyodide", "asgi", "pyodide_js"),
-            *("_cloudflare_compat_flags", "_pyodide_entrypoint_helper"),
-        }
-    )
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname.partition(".")[0] not in self.names:
-            return None
-        from emulator import importer
-
-        if importer.finder in sys.meta_path:
-            return None  # It has been asked already, and knows better.
-        importer.install()
-        return importer.finder.find_spec(fullname, path, target)
-
-
-# One per process, as `sys.meta_path` is.
-_door = RuntimeDoor()
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
     """Let conftest files say `from workers import …`: they are loaded before `pytest_configure`."""
-    _open_door()
-
-
-def _open_door() -> None:
-    if _door not in sys.meta_path:
-        sys.meta_path.insert(0, _door)
+    door.open()
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -188,7 +155,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Virtual time reaches every copy of time.time(), but not the performance counter's.
     config.stash[_EPOCH] = time() - perf_counter()
     _check_options(config)
-    _open_door()
+    door.open()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import emulator
 
 # Adding a name is a decision; so is losing one.
@@ -72,6 +74,18 @@ def test_importing_the_package_is_cheap() -> None:
     code = "import sys, emulator; print([m for m in ('httpx', 'asyncio') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["js", "workers", "pyodide.ffi", "asgi"])
+def test_what_worker_code_imports_is_there_in_a_script(name: str) -> None:
+    """As soon as the package is imported; the error is then the emulator's own, with a hint."""
+    code = (
+        f"import emulator, {name}, js\n"
+        "try:\n    js.crypto.randomUUID()\n"
+        "except emulator.OutsideWorker as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("this needs a running Worker: use it in a handler")
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -97,6 +97,7 @@ _LAYERS = (
         "surroundings",
         "wallclock",
         "importer",
+        "door",
         "kept_memory",
         "passed_none",
         "capture",

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from emulator.pytest_plugin import RuntimeDoor
+from emulator.door import RuntimeDoor
 from emulator.runtime import modules
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ def test_start_of_pytest_imports_the_plugin_only(project: Project) -> None:
     assert set(result.stdout.str().split()) == {
         "_workers_emulator_pytest",
         "emulator",
+        "emulator.door",
         "emulator.pytest_plugin",
     }
 
