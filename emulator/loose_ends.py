@@ -52,7 +52,6 @@ class LooseEnds:
         # Made when there is one: most invocations have none.
         self._promises: WeakKeyDictionary[PyodideFuture, None] | None = None
         self._ignored: list[_Ignored] = []
-        self._told: list[Location | None] = []
 
     def track(self, call: Any) -> None:
         """Note a call of a binding."""
@@ -74,7 +73,7 @@ class LooseEnds:
         self._ignored.append(_Ignored(work, caller()))
 
     def report(self, left: Sequence[asyncio.Task[Any]]) -> None:
-        """Make findings, each line of code once; `left` are the tasks that still run."""
+        """Make findings, what is alike of a line once; `left` are the tasks that still run."""
         if not (left or self._calls or self._promises or self._ignored):
             return
         running = [task.get_coro() for task in left]
@@ -124,7 +123,6 @@ class LooseEnds:
 
     def _report_call(self, call: BindingCall) -> None:
         where = call.created
-        self._told.append(where)
         self._invocation.find(
             "never_awaited",
             f"{call.js_class}.{call.method}() at {self._invocation.place(where)} was neither "
@@ -133,8 +131,6 @@ class LooseEnds:
         )
 
     def _report_floating(self, what: str, where: Location | None) -> None:
-        if where in self._told:
-            return
         advice = _IN_VAIN if self._ignored else "await it or give it to waitUntil"
         self._invocation.find(
             "floating_task",

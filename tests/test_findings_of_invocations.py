@@ -59,6 +59,19 @@ async def test_a_task_that_nobody_waits_for_is_cancelled_with_the_answer(tmp_pat
     assert "the task Default.fetch.<locals>.work made at" in emulator.findings[0].message
 
 
+@pytest.mark.parametrize("date", ["2026-03-01", "2026-10-01"])
+async def test_two_mistakes_on_one_line_are_two_findings(tmp_path: Path, date: str) -> None:
+    body = """
+    async def work():
+        await asyncio.sleep(3)
+    asyncio.create_task(work()); self.env.Q.send("a"); self.env.Q.send("b")
+    return Response("sent")
+    """
+    _, findings = await found(producer(tmp_path, body, compatibility_date=date))
+    # What is the same of a line is told once.
+    assert findings == [("never_awaited", "entry.py:12"), ("floating_task", "entry.py:12")]
+
+
 async def test_a_floating_task_that_began_sees_its_cancellation(tmp_path: Path) -> None:
     body = """
     async def work():
