@@ -163,7 +163,13 @@ FLAGS: Final = (
     Flag("strip_bom_in_read_all_text", "do_not_strip_bom_in_read_all_text", "2026-01-13"),
     Flag("enable_request_signal", "disable_request_signal", "2026-11-17"),
     Flag("request_signal_passthrough", "no_request_signal_passthrough"),
+    Flag(
+        "assets_navigation_prefers_asset_serving",
+        "assets_navigation_has_no_effect",
+        "2025-04-01",
+    ),
     # WebSockets, promises.
+    Flag("capture_async_api_throws", "do_not_capture_async_api_throws", "2022-10-31"),
     Flag(
         "websocket_close_reason_byte_limit",
         "no_websocket_close_reason_byte_limit",
@@ -229,7 +235,6 @@ _WITHOUT_EFFECT: Final = """
 allow_eval_during_startup disallow_eval_during_startup
 allow_insecure_inefficient_logged_eval
 allow_irrevocable_stub_storage
-assets_navigation_prefers_asset_serving assets_navigation_has_no_effect
 auto_grpc_convert
 auto_inject_python_workers no_auto_inject_python_workers
 bind_asynclocalstorage_snapshot_to_request do_not_bind_asynclocalstorage_snapshot_to-request
@@ -238,7 +243,6 @@ cache_api_request_cf_overrides_cache_rules no_cache_api_request_cf_overrides_cac
 cache_no_cache_enabled cache_no_cache_disabled
 cache_option_preserves_cache_control cache_option_overrides_cache_control
 cache_reload_enabled cache_reload_disabled
-capture_async_api_throws do_not_capture_async_api_throws
 connect_handler_starttls
 connect_pass_through
 containers_pid_namespace no_containers_pid_namespace

@@ -47,6 +47,12 @@ BY_DATE = [
     ),
     ("enable_python_external_sdk", "disable_python_external_sdk", "2026-04-21"),
     ("python_process_pth_files", "disable_python_process_pth_files", "2026-05-26"),
+    ("capture_async_api_throws", "do_not_capture_async_api_throws", "2022-10-31"),
+    (
+        "assets_navigation_prefers_asset_serving",
+        "assets_navigation_has_no_effect",
+        "2025-04-01",
+    ),
     ("python_workers_314", "no_python_workers_314", "2026-09-08"),
     ("queues_json_messages", "no_queues_json_messages", "2024-03-18"),
     ("queue_expose_error_codes", "no_queue_expose_error_codes", "2026-03-12"),
@@ -163,6 +169,11 @@ def test_every_known_flag_switches_something_or_says_that_it_does_not(flag: Flag
     ignored = {name for name in (flag.name, flag.opposite) if name and told_of(name)}
     other = flag.opposite if FIXED.get(flag.name) else flag.name
     assert ignored == (set() if is_asked_for or other is None else {other})
+
+
+def test_a_flag_that_only_javascript_notices_is_asked_for_nowhere():
+    of_javascript = {*NAMES} - {name for flag in FLAGS for name in (flag.name, flag.opposite)}
+    assert of_javascript & asked_for() == set()
 
 
 def told_of(name: str) -> bool:
