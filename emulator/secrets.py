@@ -50,6 +50,8 @@ _BASE64: Final = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 _BASIC: Final = re.compile(
     r"(?i:\bbasic)[ +:]+(?P<token>(?:[\w+/-]{4})+(?:[\w+/-]{2,3})?)", re.ASCII
 )
+# A value in quotes: the whole of a cookie's, or what proves who asks in a header with parameters.
+_QUOTED: Final = re.compile(r'^"([^"]*)"$|(?i:\b(?:response|signature|token)=)"([^"]*)"')
 _WORDS: Final = ("true", "false", "null", "none", "undefined")
 
 # Schemes whose credentials are a token as it is, and headers without one.
@@ -267,9 +269,12 @@ def _tokens(mask: str, value: str) -> Iterator[str]:
         pairs = [value.partition(";")[0].partition("=")]  # attributes such as the domain follow
     else:
         pairs = [value.partition(" ")]
-    for _, _, token in pairs:
-        if len(token.strip()) >= _SHORTEST_TOKEN:
-            yield token.strip()
+    tokens = [token.strip() for _, _, token in pairs]
+    # What is in quotes is used without them: a cookie's value, the answer of Digest.
+    tokens += [found[1] or found[2] for token in tokens for found in _QUOTED.finditer(token)]
+    for token in tokens:
+        if len(token) >= _SHORTEST_TOKEN:
+            yield token
 
 
 def _replace(text: str, spans: list[_Span]) -> str:

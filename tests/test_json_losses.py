@@ -149,12 +149,17 @@ def test_what_json_has_a_form_for_is_not_listed(value: Any) -> None:
 
 
 def test_python_objects_that_json_shows_are_looked_into() -> None:
-    value = PyProxy(MappingProxyType({"a": (1, Decimal(1)), "b": None}))
+    value = PyProxy(MappingProxyType({"a": (1, 2), "b": None, "c": Decimal(1)}))
     assert losses([value]) == [
         ("$[0].a", "tuple", "a list"),
-        ("$[0].a[1]", "Decimal", "{}"),
         ("$[0].b", "undefined", "nothing"),
+        ("$[0].c", "Decimal", "{}"),
     ]
+
+
+def test_what_json_cannot_be_made_of_is_an_error_and_no_loss() -> None:
+    with pytest.raises(JsException, match="destroyed when an iterator was exhausted"):
+        losses([PyProxy((1, Decimal(1)))])
 
 
 def test_what_to_json_makes_of_an_object_is_its_own_affair() -> None:

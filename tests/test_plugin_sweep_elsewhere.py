@@ -435,13 +435,13 @@ import time
 def slow():
     yield
     if ELSEWHERE:
-        time.sleep(2.5)
+        time.sleep(5)
 
 @sweep
 async def test_it(emulator, slow):
     await go(emulator)
 
-@pytest.mark.timeout(2)
+@pytest.mark.timeout(4.5)
 def test_last(): ...
 """,
     )
@@ -450,9 +450,9 @@ def test_last(): ...
     assert result.ret == 0
     write(
         project,
-        "\n@sweep\n@pytest.mark.timeout(2)\nasync def test_last(emulator, slow):\n"
+        "\n@sweep\n@pytest.mark.timeout(4.5)\nasync def test_last(emulator, slow):\n"
         "    await go(emulator)\n" + "\n@pytest.fixture(scope='session')\ndef slow():\n"
-        "    yield\n    if ELSEWHERE:\n        import time\n        time.sleep(2.5)\n",
+        "    yield\n    if ELSEWHERE:\n        import time\n        time.sleep(5)\n",
     )
     result = project.pytest("-rP", plugins=("respx", "timeout"))
     result.assert_outcomes(passed=1)

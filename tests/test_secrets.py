@@ -57,6 +57,12 @@ def test_short_values_and_words_are_no_secrets(value: str):
         ("authorization", "Bearer tok-1234", "got Bearer tok-1234", "got [secret Authorization]"),
         ("Authorization", "Bearer tok-1234", "?t=tok-1234&a", "?t=[secret Authorization]&a"),
         ("authorization", "tok-1234", "a tok%2d1234 b", "a [secret Authorization] b"),
+        ("cookie", 'sid="quoted-12"', "got quoted-12", "got [secret Cookie]"),
+        ("cookie", 'sid="quoted-12"', 'got "quoted-12"', "got [secret Cookie]"),
+        (
+            *("authorization", 'Digest username="somebody-1", response="0123abcd"'),
+            *("0123abcd of somebody-1", "[secret Authorization] of somebody-1"),
+        ),
         ("authorization", "Bearer abc", "abc is as easy as 123", "abc is as easy as 123"),
         ("authorization", "Bearer abc", "it says Bearer abc", "it says [secret Authorization]"),
         (

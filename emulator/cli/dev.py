@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from emulator.cli.arguments import given_configs, nearest_config
-from emulator.cli.options import GivenPath, config_option, environment_option, profile_option
+from emulator.cli.options import (
+    GivenPath,
+    Seconds,
+    config_option,
+    environment_option,
+    profile_option,
+)
 
 if TYPE_CHECKING:
     from emulator.kernel import Profile
@@ -53,7 +59,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--drain",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     default=5.0,
     show_default=True,
     metavar="SECONDS",

@@ -172,10 +172,14 @@ class R2Control:
 
         What `wrangler r2 bucket notification create` does: no config can say it. Event types are
         `"object-create"` and `"object-delete"`, or single actions such as `"PutObject"`. Raises
-        `KeyError` for a queue there is not, `ValueError` for a rule that R2 does not take.
+        `KeyError` for a queue there is not, `ValueError` for a rule that R2 does not take,
+        `TypeError` for a prefix or suffix that is no text.
 
             emulator.r2["FILES"].notify("scans", event_types="object-create", suffix=".pdf")
         """
+        for name, value in (("prefix", prefix), ("suffix", suffix)):
+            if not isinstance(value, str):
+                raise TypeError(f"{name} is a text, not {type(value).__name__}")
         Registry("queue", dict.fromkeys(self._service.queues))[queue]
         wanted = events.Wanted(queue, events.actions_of(event_types), prefix, suffix)
         rule = self._caller.inside(lambda: self._service.add_rule(self._bucket, wanted))

@@ -125,7 +125,12 @@ def headers_of(
 ) -> Code:
     """Return headers: a dict, or pairs where a name is there twice."""
     pairs: list[tuple[Code, Code]] = [
-        (text(key), filled(value, variables)) for key, value in headers
+        # httpx takes a text of ASCII only.
+        (
+            text(key),
+            filled(value, variables) if value.isascii() else literals.octets(value.encode()),
+        )
+        for key, value in headers
     ]
     names = [name for name, _ in pairs]
     if len(dict.fromkeys(names)) == len(names):

@@ -132,7 +132,8 @@ class TextDecoder(HostObject):
         self.fatal = bool(settings.get("fatal", False))
         self.ignoreBOM = bool(settings.get("ignoreBOM", False))
         try:
-            b"".decode(self.encoding)
+            # Python does not look for the codec of an empty text.
+            b" ".decode(self.encoding, "replace")
         except LookupError:
             raise JsException("RangeError", f'The "{label}" encoding is not supported') from None
 

@@ -12,7 +12,16 @@ from decimal import Decimal
 from typing import Any, Final
 
 from emulator.runtime.js_text import display
-from emulator.values import UNDEFINED, Boxed, JsException, format_number, to_number
+from emulator.runtime.not_yet import not_yet
+from emulator.values import (
+    UNDEFINED,
+    Boxed,
+    Function,
+    JsException,
+    RegExp,
+    format_number,
+    to_number,
+)
 
 Method = Callable[..., Any]
 
@@ -143,11 +152,27 @@ def _code_at(text: str, index: Any = 0) -> Any:
     return math.nan if found is None else ord(found)
 
 
+def _plain(value: Any) -> str:
+    """A text to look for, or to put in its place; patterns and functions are not here."""
+    is_pattern = isinstance(value, RegExp)
+    if is_pattern or isinstance(value, Function) or callable(getattr(value, "obj", None)):
+        what = "RegExp" if is_pattern else "function"
+        raise not_yet(f"String.prototype.replace and split with a {what}", imported=False)
+    return display(value)
+
+
+def _no_pattern(method: str, value: Any) -> str:
+    if isinstance(value, RegExp):
+        text = f"First argument to String.prototype.{method} must not be a regular expression"
+        raise JsException("TypeError", text)
+    return display(value)
+
+
 def _split(text: str, separator: Any = UNDEFINED, limit: Any = UNDEFINED) -> list[str]:
     if separator is UNDEFINED:
         parts = [text]
     else:
-        glue = display(separator)
+        glue = _plain(separator)
         parts = text.split(glue) if glue else list(text)
     return parts if limit is UNDEFINED else parts[: int(to_number(limit))]
 
@@ -176,18 +201,20 @@ _TEXT: Final[dict[str, Method]] = {
         UNDEFINED if (found := _at(text, index)) is None else ord(found)
     ),
     "concat": lambda text, *others: text + "".join(map(display, others)),
-    "endsWith": lambda text, wanted="": text.endswith(display(wanted)),
-    "includes": lambda text, wanted="", start=0: display(wanted) in text[int(to_number(start)) :],
+    "endsWith": lambda text, wanted="": text.endswith(_no_pattern("endsWith", wanted)),
+    "includes": lambda text, wanted="", start=0: (
+        _no_pattern("includes", wanted) in text[int(to_number(start)) :]
+    ),
     "indexOf": lambda text, wanted="", start=0: text.find(display(wanted), int(to_number(start))),
     "lastIndexOf": lambda text, wanted="": text.rfind(display(wanted)),
     "padEnd": lambda text, length=0, filler=" ": _pad(text, length, filler, at_start=False),
     "padStart": lambda text, length=0, filler=" ": _pad(text, length, filler, at_start=True),
     "repeat": _repeat,
-    "replace": lambda text, old="", new="": text.replace(display(old), display(new), 1),
-    "replaceAll": lambda text, old="", new="": text.replace(display(old), display(new)),
+    "replace": lambda text, old="", new="": text.replace(_plain(old), _plain(new), 1),
+    "replaceAll": lambda text, old="", new="": text.replace(_plain(old), _plain(new)),
     "slice": _slice,
     "split": _split,
-    "startsWith": lambda text, wanted="": text.startswith(display(wanted)),
+    "startsWith": lambda text, wanted="": text.startswith(_no_pattern("startsWith", wanted)),
     "substring": _substring,
     "toLowerCase": str.lower,
     "toUpperCase": str.upper,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.server.routing import HEADER
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
 # Headers about the connection to the server, of which a Worker sees nothing, or which the server
 # writes itself.
 OF_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", HEADER})
+_HOST: Final = re.compile(
+    rb"([\w!#$%&'*+,.;=^`|~-]*|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{0,5}))?", re.ASCII
+)
+_MOST_PORT: Final = 65_535
 _SCHEMES: Final = {"ws": "http", "wss": "https"}
 
 
@@ -61,6 +67,13 @@ def text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
+
+
+@lru_cache(maxsize=256)
+def is_host(value: bytes) -> bool:
+    """Whether a `Host` header has a name or an address, and perhaps a port."""
+    found = _HOST.fullmatch(value)
+    return found is not None and int(found["port"] or 0) <= _MOST_PORT
 
 
 def _host(scope: dict[str, Any]) -> str:

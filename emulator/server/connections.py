@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from emulator.server.asked import is_host
 from emulator.server.direct import has_body, whole_answer
 from emulator.server.failures import NO_ANSWER
 
@@ -89,6 +90,13 @@ class Connection(HttpToolsProtocol):
         """Called by the event loop when there is one."""
         self._gathering = GatheringTransport(transport, self.loop)
         super().connection_made(cast("asyncio.Transport", self._gathering))
+
+    def on_headers_complete(self) -> None:
+        """Called when a request's head is complete; what it raises is answered with 400."""
+        hosts = [value for name, value in self.headers if name == b"host"]
+        if len(hosts) > 1 or (hosts and not is_host(hosts[0])):
+            raise ValueError("a request has one host, and this is none")
+        super().on_headers_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         gateway: Gateway | None = getattr(app, "gateway", None)

@@ -247,3 +247,9 @@ def test_the_terminal_is_done_with_thousands_of_events_at_once(shop: Cli) -> Non
     feed.publish()
     asyncio.run(follow(feed))
     assert len(shown) == 3000
+
+
+@pytest.mark.parametrize("given", ["nan", "inf"])
+def test_a_time_to_drain_is_a_number(shop: Cli, given: str) -> None:
+    result = shop("dev", "-c", str(shop.path / "wrangler.jsonc"), "--drain", given, code=2)
+    assert f"Invalid value for '--drain': {given} is no number of seconds" in result.output

@@ -318,3 +318,13 @@ async def test_a_consumer_that_causes_its_own_next_message_is_told_so() -> None:
             Stuck, match="each made of what the consumer of the one before had sent"
         ):
             await emulator.settle()
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("name", ["prefix", "suffix"])
+@pytest.mark.parametrize("value", [5, None, b"a"])
+async def test_a_prefix_is_a_text(name: str, value: Any) -> None:
+    async with running(consume=taken) as emulator:
+        with pytest.raises(TypeError, match=f"{name} is a text, not {type(value).__name__}"):
+            emulator.r2["R2"].notify("q", **{name: value})
+        assert emulator.r2["R2"].notifications == []

@@ -403,3 +403,12 @@ def test_where_paths_in_a_test_are_seen_from_is_told_on_stderr(
     path = f"{recorded.path.name}/wrangler.jsonc"
     assert f'config="{path}"' in result.stdout
     assert f"note: {path}: seen from the working directory" in result.stderr
+
+
+def test_headers_beyond_ascii_are_printed_as_they_were_sent(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        await served.client.get("/", headers={"x-name": "Zoë".encode()})
+
+    recorded.record(visit)
+    assert r'"x-name": b"Zo\xc3\xab"' in recorded.printed()
+    recorded.pytest()

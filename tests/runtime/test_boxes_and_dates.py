@@ -194,3 +194,34 @@ def test_dates_of_numbers() -> None:
         assert js.Date.new(js.Date.new(5)).getTime() == 5
         assert js.Date.new(js.Number.new(5)).getTime() == 5
         assert js.Date.new(js.String.new("2026")).getTime() == at(2026, 1, 1)
+
+
+@pytest.mark.parametrize("method", ["replace", "replaceAll", "split"])
+def test_a_pattern_is_never_taken_for_its_text(method: str) -> None:
+    with worker(314):
+        text = js.String.new("a/b/c")
+        with pytest.raises(AttributeError, match="with a RegExp"):
+            getattr(text, method)(js.RegExp.new("b"), "x")
+        assert text.replace("/b/", "x") == "axc"
+
+
+def test_a_function_is_never_taken_for_its_text() -> None:
+    with worker(314), pytest.raises(AttributeError, match="with a function"):
+        js.String.new("abc").replace("b", lambda *_: "x")
+
+
+@pytest.mark.parametrize("method", ["includes", "startsWith", "endsWith"])
+def test_where_no_pattern_may_be_it_is_refused(method: str) -> None:
+    with worker(314):
+        assert error_of(lambda: getattr(js.String.new("abc"), method)(js.RegExp.new("b"))) == (
+            f"TypeError: First argument to String.prototype.{method} must not be a regular "
+            "expression"
+        )
+
+
+def test_an_unknown_encoding_is_refused_at_once() -> None:
+    with worker(314):
+        assert error_of(lambda: js.TextDecoder.new("bogus")) == (
+            'RangeError: The "bogus" encoding is not supported'
+        )
+        assert js.TextDecoder.new("utf-16le").decode(to_js(b"a\0")) == "a"

@@ -394,3 +394,25 @@ async def test_an_idle_connection_is_kept_for_five_seconds(project: Project) -> 
         assert transport.closed
         connection.connection_lost(None)
         assert not clock.timers
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "hosts", [["["], ["]["], ["a b"], ["a:99999999"], ["a:65536"], ["localhost", "evil"], ["\xfc"]]
+)
+async def test_a_host_that_is_none_is_a_bad_request(project: Project, hosts: list[str]) -> None:
+    async with project.served() as served, listening(served) as wire:
+        lines = "".join(f"host: {host}\r\n" for host in hosts)
+        for path in ("/", "/cdn-cgi/emulator/status"):
+            answer = await wire.exchange(f"GET {path} HTTP/1.1\r\n{lines}\r\n".encode("latin-1"))
+            assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+        assert not list(served.desk.emulator.trace)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("host", ["localhost", "a.example:8787", "[::1]:80", "x_y", "127.0.0.1:"])
+async def test_a_host_that_is_one_is_served(project: Project, host: str) -> None:
+    async with project.served() as served, listening(served) as wire:
+        lines = f"host: {host}\r\nconnection: close\r\n"
+        answer = await wire.exchange(f"GET / HTTP/1.1\r\n{lines}\r\n".encode())
+        assert answer.endswith(b"GET /")

@@ -76,7 +76,7 @@ def test_sql_that_runs_is_told_as_such(monkeypatch):
             if value:
                 seen.append(held_up_by(sys._getframe(1)))
 
-    monkeypatch.setattr(Budget, "_asked", Steps(), raising=False)
+    monkeypatch.setattr(Budget, "asked", Steps(), raising=False)
     budget.install(connection)
     connection.execute(count + "SELECT count(*) FROM c")
     connection.close()
