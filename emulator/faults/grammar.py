@@ -23,7 +23,7 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from emulator.durations import describe, microseconds, tidied
+from emulator.durations import DAY, describe, microseconds, tidied
 from emulator.errors import DurationError
 from emulator.faults.names import BadText, Name, has_glob, read_name
 from emulator.faults.sites import ARGUMENTS, KINDS, Action, Kind, Takes, split_site
@@ -39,6 +39,8 @@ _ALL_KINDS: Final = f"kinds of site: {', '.join(KINDS)}"
 _ACTION: Final = re.compile(r"(?P<name>[^()]*)(?:\((?P<argument>[^()]*)\))?")
 
 
+# A delay that no clock could reach would be an error of the send that it strikes.
+_LONGEST: Final = 100 * 366 * DAY
 _DURATIONS: Final = (Takes.DURATION, Takes.MAYBE_DURATION)
 
 
@@ -272,9 +274,12 @@ def _read_duration(parsed: re.Match[str]) -> tuple[int, str]:
     if _NUMBER.fullmatch(text):
         text += " s"
     try:
-        return microseconds(text), tidied(text)
+        duration = microseconds(text)
     except DurationError as error:
         raise BadText(str(error), *parsed.span("argument")) from None
+    if duration > _LONGEST:
+        raise BadText(f"{text} is longer than 100 years", *parsed.span("argument"))
+    return duration, tidied(text)
 
 
 def _read_schedule(text: str) -> FaultText:

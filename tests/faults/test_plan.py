@@ -226,6 +226,13 @@ BATCH_LIST = "actions there: shuffle, split, overlap, crash_before, fail, timeou
             actions there: crash_before, fail, timeout, crash_after, crash_saved, evict""",
         ),
         (
+            "message.q#1:delay(101 years)",
+            """\
+            101 years is longer than 100 years
+                message.q#1:delay(101 years)
+                                  ^^^^^^^^^""",
+        ),
+        (
             "message.q#1:dleay(30 s)",
             """\
             no action is called "dleay" at message.q; did you mean "delay"?
