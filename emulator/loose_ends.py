@@ -78,12 +78,16 @@ class LooseEnds:
             return
         running = [task.get_coro() for task in left]
         told = [ignored.work for ignored in self._ignored if self._report_ignored(ignored, running)]
+        lines: list[Location | None] = []
         for call in self._calls:
             # One that a task was made of is that task's affair.
             if not (call.awaited or _is_in(call, running) or _is_in(call, told)):
                 self._report_call(call)
+                lines.append(call.created)
         for promise in list(self._promises or ()):
-            if not (promise.awaited or promise.done() or _is_in(promise, self._calls)):
+            # One that a call is resolved into, on its line, is told with that.
+            told_already = promise.created in lines or _is_in(promise, self._calls)
+            if not (promise.awaited or promise.done() or told_already):
                 name = f"the promise of {promise.method}()" if promise.method else "the promise"
                 self._report_floating(name, promise.created)
         for task in left:
