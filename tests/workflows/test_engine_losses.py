@@ -504,8 +504,9 @@ def test_what_is_due_is_told_by_its_kind():
     dues = [wake_at(lane) for lane in (None, "work", "sleep", "wait")]
     assert dues == [START + seconds * SECOND for seconds in (3, 5, 7, 3)]
     bench.to(3)
-    assert [wake_at(lane) for lane in (None, "work", "sleep", "wait")] == [
+    assert [wake_at(lane) for lane in (None, "work", "sleep", "wait", "kept")] == [
         START + 4 * SECOND,
+        None,
         None,
         None,
         START + 4 * SECOND,
