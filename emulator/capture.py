@@ -119,9 +119,8 @@ class Capture:
     """The output of one emulator's Workers."""
 
     def __init__(self) -> None:
-        # In place of the real ones, without a type that would have to be cast each time.
-        self._stdout: Any = Output("stdout", "log")
-        self._stderr: Any = Output("stderr", "error")
+        self._stdout = Output("stdout", "log")
+        self._stderr = Output("stderr", "error")
         self._stdout.kept = self._stderr.kept = _KEPT.get()
         # The root logger as Workers see it, and as it is outside.
         self._handlers: list[logging.Handler] = []
@@ -134,7 +133,7 @@ class Capture:
     def enter(self) -> None:
         """Called when the simulation starts to run."""
         self._stdout.outer, self._stderr.outer = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = self._stdout, self._stderr
+        sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", (self._stdout, self._stderr))
         root = logging.root
         self._outer_handlers, self._outer_level = root.handlers, root.level
         root.handlers = self._handlers
@@ -150,7 +149,9 @@ class Capture:
             self._level = root.level
             root.setLevel(self._outer_level)
         self._handlers, root.handlers = root.handlers, self._outer_handlers
-        sys.stdout, sys.stderr = self._stdout.outer, self._stderr.outer
+        sys.stdout, sys.stderr = cast(
+            "tuple[TextIO, TextIO]", (self._stdout.outer, self._stderr.outer)
+        )
         self._stdout.outer = self._stderr.outer = None
 
     def close(self) -> None:

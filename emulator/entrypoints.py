@@ -29,7 +29,7 @@ from emulator.runtime.sdk.entrypoints import DurableObject, WorkerEntrypoint, Wo
 from emulator.values import JsException
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 _BASES = (WorkerEntrypoint, DurableObject, WorkflowEntrypoint)
 _RELAXED = frozenset({"fetch", "test", "alarm"})
@@ -252,9 +252,13 @@ def is_handler(cls: type[Any], name: str) -> bool:
     return False
 
 
-async def awaited(result: Any) -> Any:
-    """Return what a handler's result comes to: many a handler is no coroutine."""
-    return await result if hasattr(result, "__await__") else result
+def awaited(result: Any) -> Awaitable[Any]:
+    """Return what to await for a handler's result: many a handler is no coroutine."""
+    return result if hasattr(result, "__await__") else _plain(result)
+
+
+async def _plain(result: Any) -> Any:
+    return result
 
 
 def relaxed_call(function: Callable[..., Any], *arguments: Any) -> Any:

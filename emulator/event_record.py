@@ -31,15 +31,10 @@ _LEVELS: Final = frozenset({"debug", "info", "log", "warn", "error"})
 
 @dataclass(frozen=True, slots=True)
 class Onset:
-    """What an event is: a request, or the facts of another kind."""
+    """What an event is: a request, whose body is nobody's concern, or facts of another kind."""
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     request: WebRequest | None = None
-
-    @classmethod
-    def fetch(cls, request: WebRequest) -> Onset:
-        """A request, whose body is nobody's concern."""
-        return cls(request=replace(request, body=b""))
 
     @classmethod
     def call(cls, method: str) -> Onset:
@@ -89,9 +84,10 @@ class EventRecord:
         self._weigh(at)
 
     def _weigh(self, at: int) -> None:
-        request = self.onset.request
-        if request is None:
+        if self.onset.request is None:
             return
+        request = replace(self.onset.request, body=b"")
+        self.onset = Onset(request=request)
         pairs = sum(len(name) + len(value) for name, value in request.headers)
         if not self._fits(len(request.url) + pairs):
             self.truncated = True

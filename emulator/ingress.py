@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from emulator.bindings.outbound import read_body
+from emulator.entrypoints import awaited
 from emulator.errors import WorkerCrashed, WorkerLoadError
 from emulator.event_record import Onset
 from emulator.faults.sites import site_name
@@ -193,8 +194,8 @@ class Ingress:
         faults = kernel.faults.meet(site_name("request", request.method, path))
         action = faults[0].action if faults else ""
         kernel.trace.masker.meet(request.headers)
-        facts = {"worker": worker.name, "url": request.url, **http_body(request.body)}
-        kernel.trace.add(kernel.clock.now, "request", subject, facts)
+        facts = {"worker": worker.name, "url": request.url}
+        kernel.record("request", subject, **facts, **http_body(request.body))
         if action == "crash_before":
             worker.crash()
             exchange.fail(_crashed(subject, "before its handler ran"))
@@ -210,8 +211,7 @@ class Ingress:
         invocation.struck = bool(faults)
         invocation.on_killed = lambda: self._killed(exchange, subject)
         self._open[exchange] = invocation
-        if worker.tailed is not None:
-            invocation.watch(Onset.fetch(request))
+        invocation.watch(Onset(request=request))
         invocation.start(self._serve(worker, invocation, exchange, action))
 
     def _serve_asset(
@@ -244,9 +244,8 @@ class Ingress:
         if exchange.abandoned:
             invocation.fails("canceled")
         if not action:
-            kernel = self._kernel
-            facts = {"status": response.status, **http_body(response.body)}
-            kernel.trace.add(kernel.clock.now, "response", invocation.subject, facts)
+            carried = http_body(response.body)
+            self._kernel.record("response", invocation.subject, status=response.status, **carried)
         if action == "lose_reply":
             exchange.streaming = False  # nobody reads
         else:
@@ -269,8 +268,7 @@ class Ingress:
         incoming = request_from_web(request)
         # A class gets the SDK's `Request`, a global handler JavaScript's.
         value = handler(wrap(incoming) if isolate.script.default is None else Request(incoming))
-        if hasattr(value, "__await__"):
-            value = await value
+        value = await awaited(value)
         try:
             return handshake.check(request, response_to_web(value))
         except JsException as error:

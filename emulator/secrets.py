@@ -116,7 +116,7 @@ class Masker:
         found = [
             (mask, value)
             for name, value in headers
-            if (mask := _HEADERS.get(name.lower())) and len(value) >= _SHORTEST_TOKEN
+            if (mask := credential(name)) and len(value) >= _SHORTEST_TOKEN
         ]
         if not found:
             return

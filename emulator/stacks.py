@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import greenlet
 
@@ -81,9 +81,9 @@ class Stacks:
                 runner = self._runner = _begin()
                 self._thread = self._loop._thread_id
             runner.parent = greenlet.getcurrent()
-            left: Any = runner.switch(work, budget)
+            left = runner.switch(work, budget)
             if left is not _LEFT:
-                return left  # type: ignore[no-any-return]
+                return cast("int", left)
             self._loop.running_scope = None
             budget -= 1
             if budget <= 0:

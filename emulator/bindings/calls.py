@@ -10,7 +10,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.runtime.host import current
-from emulator.scope import KERNEL, SCOPE
 from emulator.tasks import Answer
 from emulator.values import JsException
 
@@ -34,11 +33,8 @@ UNHARMED = Struck("", ())
 
 def caller_of() -> Invocation:
     """The invocation whose code makes the call; raises production's error in the global scope."""
-    invocation: Any = SCOPE.get()
-    if invocation is None or invocation is KERNEL:
-        invocation = current()  # which raises
-    if invocation.event == "import":
-        invocation.forbid_in_global_scope()
+    invocation: Any = current()
+    invocation.forbid_in_global_scope()
     return invocation  # type: ignore[no-any-return]
 
 
@@ -155,7 +151,7 @@ class _Made:
 
     def act(self) -> None:
         invocation = self.invocation
-        if (invocation.main_done or invocation.dead) and not takes_effect(invocation):
+        if not takes_effect(invocation):
             return
         possible = None if self.available is None else self.available()
         ending, others = meet(invocation, self.site, repeats=self.repeats, available=possible)

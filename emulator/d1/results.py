@@ -61,7 +61,6 @@ _INFINITE = (float("inf"), float("-inf"))
 
 
 def _of_production(answer: Answer) -> dict[str, Any]:
-    outcome = answer.outcome
     return {
         "served_by": "v3-prod",
         "served_by_region": "WEUR",
@@ -69,21 +68,18 @@ def _of_production(answer: Answer) -> dict[str, Any]:
         "served_by_primary": True,
         "timings": {"sql_duration_ms": 0},
         "duration": 0,
-        "changes": outcome.changes,
-        "last_row_id": outcome.last_row_id,
-        "changed_db": answer.changed,
-        "size_after": answer.size,
-        "rows_read": outcome.read,
-        "rows_written": outcome.written,
+        **_counts(answer),
         "total_attempts": 1,
     }
 
 
 def _of_miniflare(answer: Answer) -> dict[str, Any]:
+    return {"served_by": "miniflare.db", "duration": 0, **_counts(answer)}
+
+
+def _counts(answer: Answer) -> dict[str, Any]:
     outcome = answer.outcome
     return {
-        "served_by": "miniflare.db",
-        "duration": 0,
         "changes": outcome.changes,
         "last_row_id": outcome.last_row_id,
         "changed_db": answer.changed,

@@ -158,7 +158,7 @@ class LiveObject:
 
     async def fetch(self, event: Event, request: WebRequest) -> None:
         """Let it answer a request."""
-        self._watch(event, Onset.fetch(request))
+        self._watch(event, Onset(request=request))
         try:
             handler = handler_of(self._instance, self._named("fetch"))
             arguments = (request_for(request), None, None)

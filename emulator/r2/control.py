@@ -192,11 +192,10 @@ class R2Control:
 
     def stop_notifying(self, queue: str) -> None:
         """Remove the event notification rules for a queue, if there are any."""
-        found = [rule.id for rule in self._bucket.rules.values() if rule.queue == queue]
 
         def remove() -> None:
-            for id in found:
-                self._service.remove_rule(self._bucket, id)
+            for rule in self._bucket.rules_of(queue):
+                self._service.remove_rule(self._bucket, rule.id)
 
         self._caller.inside(remove)
 

@@ -187,6 +187,10 @@ class Bucket:
         self.rules.clear()
         self._order = None
 
+    def rules_of(self, queue: str) -> list[Rule]:
+        """The event notification rules for a queue."""
+        return [rule for rule in self.rules.values() if rule.queue == queue]
+
     def snapshot(self) -> list[Any]:
         """Return the whole state."""
         uploads = [

@@ -181,12 +181,12 @@ def running() -> Host | None:
 
 def current() -> Host:
     """Return the running invocation; raises `OutsideWorker` outside a Worker's code."""
-    host = running()
-    if host is None:
+    host: Any = _current.get()
+    if host is None or host is KERNEL:
         raise OutsideWorker(
             "this needs a running Worker: use it in a handler, or through the `emulator` fixture"
         )
-    return host
+    return host  # type: ignore[no-any-return]
 
 
 def forbid_in_global_scope() -> None:

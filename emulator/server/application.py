@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from emulator.server.asked import CONTROL
 from emulator.server.gateway import Gateway
 
 if TYPE_CHECKING:
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
     from emulator.server.control import Control
     from emulator.server.desk import Desk
     from emulator.server.guard import Guard
-
-_CDN_CGI = "/cdn-cgi/"
 
 
 class Application:
@@ -38,7 +37,7 @@ class Application:
             await Sockets(self.desk)(scope, receive, send)
             return
         path: str = scope["path"]
-        if path.startswith(_CDN_CGI):
+        if path.startswith(CONTROL):
             from emulator.server.control import Control, is_control
 
             if is_control(path):

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from emulator.faults import Fault
     from emulator.server.desk import Desk
 
+_MOST_FIRED: Final = 200
 _OF_BINDINGS: Final = {
     "kv": "namespaces",
     "d1": "databases",
@@ -44,6 +45,19 @@ async def arm(desk: Desk, plan: object) -> list[str]:
             raise PlanError(f"{fault} can never fire: {why}")
     await desk.act("arm", lambda: faults.add(*read))
     return [str(fault) for fault in read]
+
+
+def planned(desk: Desk) -> list[tuple[str, str | None]]:
+    """Return the planned faults as they may be shown, each with why it has not fired."""
+    faults, mask = desk.emulator.faults, desk.platform.kernel.trace.masker
+    unfired = {str(one.fault): mask(one.message) for one in faults.unfired()}
+    return [(mask(text), unfired.get(text)) for text in map(str, faults.plan)]
+
+
+def fired(desk: Desk) -> list[str]:
+    """Return the latest faults that fired as they may be shown, the last one at the end."""
+    mask = desk.platform.kernel.trace.masker
+    return [mask(str(fault)) for fault in desk.emulator.faults.fired[-_MOST_FIRED:]]
 
 
 def unreachable(desk: Desk, fault: Fault) -> str:

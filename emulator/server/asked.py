@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 # Headers about the connection to the server, of which a Worker sees nothing, or which the server
 # writes itself.
 OF_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-encoding", HEADER})
+CONTROL: Final = "/cdn-cgi/"
+"""How the paths of control pages begin, and of Cloudflare's own."""
 _HOST: Final = re.compile(
     rb"([\w!#$%&'*+,.;=^`|~-]*|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{0,5}))?", re.ASCII
 )

@@ -52,12 +52,9 @@ class GatheringTransport:
             self.wrapped.write(b"".join(gathered))
 
     def write_now(self, data: bytes) -> None:
-        """Send this now."""
-        if self._gathered:
-            self.write(data)
-            self.flush()
-        else:
-            self.wrapped.write(data)
+        """Send this now, after what was written before."""
+        self.flush()
+        self.wrapped.write(data)
 
     def is_closing(self) -> bool:
         """Whether the connection is closed, or about to be."""

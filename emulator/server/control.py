@@ -22,6 +22,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from emulator.errors import EmulatorClosed, EmulatorError, StateError
+from emulator.server.asked import CONTROL
 from emulator.server.guard import COOKIE, SAFE, Refused, limited
 from emulator.server.problem import NotRunning
 from emulator.server.triggers import email, scheduled
@@ -95,9 +96,7 @@ class Control:
         """Let a browser's cookie have the token, and its address bar no more."""
         answer = Response(status_code=303, headers={"location": scope["path"]})
         assert self._guard.token is not None
-        answer.set_cookie(
-            COOKIE, self._guard.token, httponly=True, samesite="strict", path="/cdn-cgi/"
-        )
+        answer.set_cookie(COOKIE, self._guard.token, httponly=True, samesite="strict", path=CONTROL)
         await answer(scope, receive, send)
 
 

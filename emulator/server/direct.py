@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE
 
-from emulator.server.asked import sent
+from emulator.server.asked import CONTROL, sent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     Headers = Sequence[tuple[bytes, bytes]]
 
-_CONTROL: Final = "/cdn-cgi/"
 # A connection stops reading where more than this is unread, until the application asks for it.
 _MOST_BODY: Final = 65_536
 # Headers as lines, which are the same in most answers; so many are kept.
@@ -32,7 +31,7 @@ _lines: dict[tuple[bytes, bytes], bytes] = {}
 
 def has_body(scope: Scope) -> bool | None:
     """Whether a request has a body to wait for; None if the ASGI application is to answer it."""
-    if scope["path"].startswith(_CONTROL):
+    if scope["path"].startswith(CONTROL):
         return None
     found = False
     for name, value in scope["headers"]:

@@ -7,14 +7,14 @@ DELETE /cdn-cgi/emulator/faults        takes all faults out of the plan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from emulator.errors import PlanError
 from emulator.faults import actions_at
-from emulator.server.arming import arm
+from emulator.server.arming import arm, fired, planned
 from emulator.server.bodies import json_of
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from emulator.server.desk import Desk
-
-_MOST_FIRED: Final = 200
 
 
 def routes(desk: Desk) -> Sequence[BaseRoute]:
@@ -50,17 +48,12 @@ def _asked(given: Any) -> Any:
 
 def _shown(desk: Desk) -> dict[str, Any]:
     faults, mask = desk.emulator.faults, desk.platform.kernel.trace.masker
-    unfired = {str(one.fault): one.message for one in faults.unfired()}
     return {
         "plan": [
-            {
-                "fault": mask(str(fault)),
-                "fired": str(fault) not in unfired,
-                **({"why": mask(unfired[str(fault)])} if str(fault) in unfired else {}),
-            }
-            for fault in faults.plan
+            {"fault": text, "fired": why is None, **({} if why is None else {"why": why})}
+            for text, why in planned(desk)
         ],
-        "fired": [mask(str(fault)) for fault in faults.fired[-_MOST_FIRED:]],
+        "fired": fired(desk),
         "sites": [
             {
                 "site": mask(site),

@@ -76,19 +76,15 @@ class Gateway:
         That is when the answer's head is there, or with what keeps it from coming. Raises one of
         `NO_ANSWER` where the request cannot be sent.
         """
-        desk = self._desk
-        if desk.problem is not None:
-            raise NotRunning(desk.problem)
         asked = Asked.of(scope)
-        worker = desk.routing.worker(asked.host, asked.path, asked.named)
-        exchange = desk.dispatch(worker, WebRequest(asked.method, asked.url, asked.headers, body))
-        name = desk.open[exchange] = f"{asked.method} {asked.url}"
-        goal = Goal(name, lambda: exchange.started, advance=False)
-        desk.platform.kernel.pump.follow(goal, started)
+        request = WebRequest(asked.method, asked.url, asked.headers, body)
+        exchange = self._dispatch(self._worker(asked), request)
+        goal = Goal(self._desk.open[exchange], lambda: exchange.started, advance=False)
+        exchange.pump.follow(goal, started)
         return exchange
 
     def answered(self, exchange: Exchange) -> None:
-        """Told when an answer to what began directly is on its way."""
+        """Told when an answer is on its way, or will never be: the request is open no more."""
         del self._desk.open[exchange]
 
     async def finish(
@@ -109,13 +105,23 @@ class Gateway:
 
     # -- details ---------------------------------------------------------------------------------
 
-    async def _serve(self, asked: Asked, first: Any, receive: Receive, send: Send) -> Page | None:
-        """Let a Worker answer; returns a page where there is no answer of its."""
+    def _worker(self, asked: Asked) -> str:
+        """The Worker that a request is for; raises `NotRunning` or `UnknownWorker`."""
         desk = self._desk
         if desk.problem is not None:
             raise NotRunning(desk.problem)
-        kernel = desk.platform.kernel
-        worker = desk.routing.worker(asked.host, asked.path, asked.named)
+        return desk.routing.worker(asked.host, asked.path, asked.named)
+
+    def _dispatch(self, worker: str, request: WebRequest) -> Exchange:
+        """Send a request to a Worker; it is open from now on."""
+        exchange = self._desk.dispatch(worker, request)
+        self._desk.open[exchange] = f"{request.method} {request.url}"
+        return exchange
+
+    async def _serve(self, asked: Asked, first: Any, receive: Receive, send: Send) -> Page | None:
+        """Let a Worker answer; returns a page where there is no answer of its."""
+        desk = self._desk
+        kernel, worker = desk.platform.kernel, self._worker(asked)
         if asked.length is not None and asked.length > MOST_BYTES:
             return text_page(413, _TOO_LARGE)
         body = await read_small(asked.length, first, receive)
@@ -128,15 +134,14 @@ class Gateway:
         incoming: asyncio.Task[None] | None = None
         if streamed is not None:
             incoming = asyncio.create_task(streamed.take_in(first, receive))
-        exchange = desk.dispatch(worker, request)
-        desk.open[exchange] = f"{request.method} {asked.url}"
+        exchange = self._dispatch(worker, request)
         try:
             page = await self._answer(exchange, incoming, receive, send)
             if watch is not None and page is not None:
                 watch.page(page)
             return page
         finally:
-            del desk.open[exchange]
+            self.answered(exchange)
             if watch is not None:
                 watch.over()
             if streamed is not None:

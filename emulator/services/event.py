@@ -100,7 +100,7 @@ class ServiceEvent(Invocation):
 
     async def run_fetch(self, request: WebRequest) -> WebResponse:
         """Let the entrypoint answer a request."""
-        self.watch(Onset.fetch(request), Place(self._entrypoint))
+        self.watch(Onset(request=request), Place(self._entrypoint))
         cls, script = self._class(), self.isolate.script
         if cls is None:
             handler = self.isolate.handler("fetch", self)

@@ -103,17 +103,11 @@ class Database:
 
     def run_script(self, given: Script, values: Sequence[SqlValue] = ()) -> Outcome:
         """`run`, of what was taken apart already."""
-        last = given.last
         before = self._start(given)
         try:
-            if given.head:
-                self._run_head(given)
-            cursor = self._execution.execute(last, values)
-            try:
-                rows = cursor.fetchall()
-            except sqlite3.Error as error:
-                raise self._execution.explained(error, last) from None
-            counts = self._count(last, len(rows), cursor.rowcount, before)
+            cursor = self._begin_last(given, values)
+            rows = self._rows(cursor, given.last)
+            counts = self._count(given.last, len(rows), cursor.rowcount, before)
             changes = self._connection.total_changes - before[0]
         except SqlError as error:
             self._failed(given, error)
@@ -129,9 +123,7 @@ class Database:
         before = self._start(given)
         rows = None
         try:
-            if given.head:
-                self._run_head(given)
-            cursor = self._execution.execute(given.last, values)
+            cursor = self._begin_last(given, values)
             if not given.last.reads:
                 rows = self._rows(cursor, given.last)
             counts = self._count(given.last, len(rows or ()), cursor.rowcount, before)
@@ -176,12 +168,13 @@ class Database:
             self._hazards = bool(rolls_back), bool(defers)
         return self._hazards
 
-    def _run_head(self, given: Script) -> None:
-        """Run all statements but the last."""
+    def _begin_last(self, given: Script, values: Sequence[SqlValue]) -> sqlite3.Cursor:
+        """Run all statements but the last, and begin to run that."""
         for part in given.head:
             if part.parameters:
                 self._execution.refuse_parameters(part, errors.ONLY_LAST)
             self._rows(self._execution.execute(part, ()), part)
+        return self._execution.execute(given.last, values)
 
     def _rows(self, cursor: sqlite3.Cursor, part: Statement) -> list[tuple[Any, ...]]:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from emulator.faults import KINDS, actions_at
-from emulator.server.arming import arm
+from emulator.server.arming import arm, fired, planned
 from emulator.server.dashboard.endpoints import Wrong, acts, reads
 from emulator.server.dashboard.shown import shortened
 
@@ -38,14 +38,11 @@ def _faults(desk: Desk, asked: Asked) -> Answer:
     words = asked.text("site", "")
     sites = [(site, met) for site, met in faults.counts.items() if words in site]
     mask = desk.platform.kernel.trace.masker
-    unfired = {str(one.fault): mask(one.message) for one in faults.unfired()}
     return {
         "total": len(sites),
         "sites": [_site(site, met, mask) for site, met in sites[first : first + rows]],
-        "plan": [
-            {"fault": mask(str(fault)), "why": unfired.get(str(fault))} for fault in faults.plan
-        ],
-        "fired": [mask(str(fault)) for fault in faults.fired[-200:]][::-1],
+        "plan": [{"fault": text, "why": why} for text, why in planned(desk)],
+        "fired": fired(desk)[::-1],
         "forms": [{"form": kind.form, "occurrence": kind.occurrence} for kind in KINDS.values()],
     }
 

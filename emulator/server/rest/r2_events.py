@@ -49,7 +49,7 @@ def get_rules_of_queue(call: Call) -> Any:
 
 
 def _shown(bucket: Bucket, queue: str) -> dict[str, Any]:
-    rules = [_rule(rule) for rule in bucket.rules.values() if rule.queue == queue]
+    rules = [_rule(rule) for rule in bucket.rules_of(queue)]
     return {"queueId": queue_id(queue), "queueName": queue, "rules": rules}
 
 
@@ -91,7 +91,7 @@ def _wanted(queue: str, given: Fields) -> Wanted:
 def delete_rules(call: Call) -> Any:
     """Delete rules for a queue: those whose ids are given, or all."""
     bucket, queue = _find(call), find_queue(call)
-    known = [rule.id for rule in bucket.rules.values() if rule.queue == queue]
+    known = [rule.id for rule in bucket.rules_of(queue)]
     given = body(call, empty=True).values.get("ruleIds")
     if given is not None and not isinstance(given, list):
         raise invalid('Expected array at "ruleIds"')
