@@ -54,14 +54,16 @@ class BackgroundTask:
 class Background:
     """The background work of one invocation."""
 
+    # As it is where there is none.
+    _pending = 0
+    _limit: Timer | None = None
+    # The first failure, and whether the limit has passed.
+    error: BaseException | None = None
+    out_of_time = False
+
     def __init__(self, invocation: Invocation) -> None:
         self._invocation = invocation
         self._given: list[tuple[BackgroundTask, asyncio.Future[Any], Location | None]] = []
-        self._pending = 0
-        self._limit: Timer | None = None
-        # The first failure, and whether the limit has passed.
-        self.error: BaseException | None = None
-        self.out_of_time = False
 
     @property
     def pending(self) -> bool:

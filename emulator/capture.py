@@ -133,7 +133,7 @@ class Capture:
     def enter(self) -> None:
         """Called when the simulation starts to run."""
         self._stdout.outer, self._stderr.outer = sys.stdout, sys.stderr
-        sys.stdout, sys.stderr = cast("tuple[TextIO, TextIO]", (self._stdout, self._stderr))
+        sys.stdout, sys.stderr = self._stdout, self._stderr
         root = logging.root
         self._outer_handlers, self._outer_level = root.handlers, root.level
         root.handlers = self._handlers
@@ -149,9 +149,7 @@ class Capture:
             self._level = root.level
             root.setLevel(self._outer_level)
         self._handlers, root.handlers = root.handlers, self._outer_handlers
-        sys.stdout, sys.stderr = cast(
-            "tuple[TextIO, TextIO]", (self._stdout.outer, self._stderr.outer)
-        )
+        sys.stdout, sys.stderr = self._stdout.outer, self._stderr.outer
         self._stdout.outer = self._stderr.outer = None
 
     def close(self) -> None:

@@ -89,7 +89,7 @@ class Script:
         It takes the event's own argument. Raises what the constructor raises, and `JsException`
         where there is no such handler, with the runtime's text.
         """
-        if not self.handles(event):
+        if event not in self._arity and not self.handles(event):
             raise self._lacks(event)
         if self.default is None:
             return self._relaxed(event, self.functions[event], env, ctx)

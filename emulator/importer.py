@@ -115,12 +115,11 @@ class ModuleSpace:
     def enter(self) -> None:
         """Put this isolate's modules into `sys.modules`, the test's of the same names aside."""
         loaded = sys.modules
-        for name in self._names:
-            if name in loaded:
-                self._set_aside(name)
-        for name in self._hidden:
-            if name in loaded:
-                self._set_aside(name)
+        for names in (self._names, self._hidden):
+            if not loaded.keys().isdisjoint(names):
+                for name in names:
+                    if name in loaded:
+                        self._set_aside(name)
         loaded.update(self._own)
 
     def leave(self) -> None:

@@ -65,21 +65,21 @@ class Exchange:
     With `streaming` the client reads the body while it is made, and slows the Worker down.
     """
 
+    head: WebResponse | None = None
+    body_done = False
+    abandoned = False
+    error: BaseException | None = None
+    body: asyncio.Task[None] | None = None
+    wants_socket = False
+    socket: End | None = None
+    subject = ""
+    _changed: asyncio.Future[None] | None = None
+
     def __init__(self, kernel: Kernel, request: WebRequest, *, streaming: bool = False) -> None:
         self.request = request
         self.streaming = streaming
-        self.head: WebResponse | None = None
         self.chunks: deque[bytes] = deque()
-        self.body_done = False
-        self.abandoned = False
-        self.error: BaseException | None = None
-        self.invocation: Invocation | None = None
-        self.body: asyncio.Task[None] | None = None
-        self.wants_socket = False
-        self.socket: End | None = None
-        self.subject = ""
         self._kernel = kernel
-        self._changed: asyncio.Future[None] | None = None
 
     # -- the client's side -----------------------------------------------------------------------
 
@@ -254,7 +254,10 @@ class Ingress:
         if end is not None:
             await self._connect(worker, invocation, exchange, action, end)
             return
-        await self._send_body(invocation, exchange, response.body)
+        if not isinstance(response.body, bytes):
+            await self._send_body(invocation, exchange, response.body)
+        elif response.body:
+            exchange.chunks.append(response.body)
         if action == "crash_after":
             worker.crash()
         elif action == "lose_reply":
@@ -294,12 +297,8 @@ class Ingress:
     # -- bodies ----------------------------------------------------------------------------------
 
     async def _send_body(
-        self, invocation: Invocation, exchange: Exchange, body: bytes | AsyncIterator[bytes]
+        self, invocation: Invocation, exchange: Exchange, body: AsyncIterator[bytes]
     ) -> None:
-        if isinstance(body, bytes):
-            if body:
-                exchange.chunks.append(body)
-            return
         # A task of its own, so that a client that leaves ends the body and not the invocation.
         exchange.body = asyncio.ensure_future(_stream(exchange, body))
         await asyncio.wait([exchange.body])

@@ -14,6 +14,7 @@ that never started does not start. What still runs when that instant is over is 
 from __future__ import annotations
 
 import asyncio
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from emulator.background import LIMIT, Background
@@ -71,6 +72,23 @@ class Invocation(Scope):
     # Whether it has a rule about effects, so that they are worth describing.
     minds_effects = False
 
+    # What most keep to their end is here, and not set on each.
+    struck = False  # a fault hit it: its findings are the fault's, not the code's
+    main_done = False
+    ended = False
+    gone = False  # ended or killed, with nothing left to run
+    # Whether the test's own request is waiting on this: decides a fault's class.
+    in_request = False
+    retried = False
+    props: Mapping[str, Any] = MappingProxyType({})  # those of the binding that a call came by
+    passes_through = False  # `passThroughOnException` was called
+    limit: int | None = LIMIT  # of background work, after the answer
+    # What happened in it, where Workers tail this one; see `watch`.
+    _event_record: EventRecord | None = None
+    _evicted = False  # a fault takes its background work when it has answered
+    _leavers: list[Callable[[], None]] | None = None
+    _partial: dict[str, str] | None = None  # lines that are not complete, by level
+
     def __init__(self, isolate: Isolate, event: str, *, subject: str = "", about: str = "") -> None:
         super().__init__()
         self.isolate = isolate
@@ -81,25 +99,10 @@ class Invocation(Scope):
         self.about = about or self.subject  # what findings call it: without its number
         self.space: ModuleSpace = isolate.space
         self.sender: object = object()  # who sent a request; subjects may be the same
-        self.struck = False  # a fault hit it: its findings are the fault's, not the code's
-        self.main_done = False
-        self.ended = False
-        self.gone = False  # ended or killed, with nothing left to run
-        # Whether the test's own request is waiting on this: decides a fault's class.
-        self.in_request = False
-        self.retried = False
-        self.props: Mapping[str, Any] = {}  # those of the binding that a call came by
-        self.passes_through = False  # `passThroughOnException` was called
-        self.limit: int | None = LIMIT  # of background work, after the answer
         self.background = Background(self)
         self.on_end: Callable[[], None] = _nothing
         self.on_killed: Callable[[], None] = _nothing
-        # What happened in it, where Workers tail this one; see `watch`.
-        self._event_record: EventRecord | None = None
-        self._evicted = False  # a fault takes its background work when it has answered
-        self._leavers: list[Callable[[], None]] | None = None
         self._loose_ends = LooseEnds(self)
-        self._partial: dict[str, str] = {}  # lines that are not complete, by level
 
     # -- what the runtime modules ask (Host) -----------------------------------------------------
 
@@ -197,6 +200,8 @@ class Invocation(Scope):
 
     def write(self, level: str, text: str) -> None:
         """Take what the code printed; each complete line is logged."""
+        if self._partial is None:
+            self._partial = {}
         *lines, rest = (self._partial.pop(level, "") + text).split("\n")
         for line in lines:
             self.log(level, line)
@@ -370,11 +375,12 @@ class Invocation(Scope):
         """Let no line of it run any more."""
         if self.gone:
             return
-        current = asyncio.current_task(self.kernel.loop)
-        if any(task is not current and not task.done() for task in self.tasks):
-            self.kernel.loop.kill(self)
+        loop = self.kernel.loop
+        current = asyncio.current_task(loop)
+        if [task for task in self.tasks if task is not current and not task.done()]:
+            loop.kill(self)
         else:
-            for timer in self.kernel.loop.timers_of(self):
+            for timer in loop.timers_of(self):
                 timer.cancel()
         self._leave()
         self.on_killed = _nothing
@@ -409,9 +415,10 @@ class Invocation(Scope):
 
     def _leave(self) -> None:
         self.gone = True
-        for level, text in self._partial.items():
-            self.log(level, text)
-        self._partial.clear()
+        if self._partial is not None:
+            for level, text in self._partial.items():
+                self.log(level, text)
+            self._partial = None
         # What leads back to it would keep it until the garbage collector comes.
         self.on_end = _nothing
         if not self.dead:

@@ -23,7 +23,7 @@ from emulator.location import Location, raised_at, waiting_at
 from emulator.main_place import place_of_main
 from emulator.runtime.context import ExecutionContext
 from emulator.runtime.modules import hidden_from
-from emulator.runtime.proxies import wrap
+from emulator.runtime.proxies import wrap_host
 from emulator.runtime.rpc import raw_env
 from emulator.scope import SCOPE
 
@@ -192,7 +192,7 @@ class Isolate:
         """
         script = script or self.script
         ctx = ExecutionContext(invocation, patched=script.default is not None)
-        return script.bind(event, wrap(ctx), raw_env())
+        return script.bind(event, wrap_host(ctx), raw_env())
 
     def kill(self) -> None:
         """Cut the power: no line of this isolate runs again."""

@@ -234,11 +234,12 @@ class SimLoop(Refusals):
 
     def kernel_soon(self, callback: Callable[..., object], *args: Any) -> Handle:
         """`call_soon` for the emulator's own work, whoever asks for it."""
-        if self._closed or not self.draining:
-            return self.call_soon(callback, *args, context=self._kernel_context)
-        # Most is asked for by code that runs, and the emulator itself has no gate.
+        # Not by `call_soon`: the emulator itself has no gate.
         handle = Handle(callback, args, self, self._kernel_context, KERNEL)
-        self._ready.append(handle)
+        if not self._closed:
+            self._ready.append(handle)
+            if not self.draining:
+                self.wake()
         return handle
 
     def kernel_at(
@@ -388,8 +389,11 @@ class SimLoop(Refusals):
 
         Above 0 the loop is idle, at 0 more is ready, and at -1 `watch` asked to stop.
         """
-        run = self._run_on_stacks if self.suspends else self._run_ready
-        return run(budget) if self.draining else self.enter(run, budget)
+        if not self.draining:
+            return self.enter(self.drain, budget)
+        if self.suspends:
+            return self.stacks.run(self._run_ready, budget)
+        return self._run_ready(budget)
 
     def call_inside(self, function: Callable[..., _T], *args: Any) -> _T:
         """Call a synchronous function as the simulation would; its exceptions come through."""
@@ -471,6 +475,7 @@ class SimLoop(Refusals):
                             handle = self._pick(handle)
                             scope = handle.scope
                         self.running_scope = scope
+                        unawaited.track(scope is not KERNEL)
                         self.on_scope(scope)
                     if scope is not None and scope.gate is not None and self._turn is None:
                         if not scope.gate.admit(handle):
@@ -633,9 +638,6 @@ class SimLoop(Refusals):
             raise RuntimeError("only the running code of a killed scope can be cut")
         self.stacks.cut()
         raise PowerCut
-
-    def _run_on_stacks(self, budget: int) -> int:
-        return self.stacks.run(self._run_ready, budget)
 
     # -- what a Worker does not have -----------------------------------------------------------
 

@@ -451,7 +451,7 @@ class Pump:
 
     def _is_asked_to_move(self) -> bool:
         """Whether there is a call, not reached yet, that moves the clock by itself."""
-        return any(goal.horizon is not None for goal in self._goals if goal not in self._reached)
+        return any(goal.horizon is not None and goal not in self._reached for goal in self._goals)
 
     # -- where the clock may go ----------------------------------------------------------------
 

@@ -27,7 +27,7 @@ def as_sent(request: WebRequest, response: WebResponse) -> WebResponse:
     body, headers = response.body, response.headers
     if ("content-encoding", "gzip") in headers:
         body = _compressed(body) if isinstance(body, bytes) else _compressing(body)
-    has_length = any(name == "content-length" for name, _ in headers)
+    has_length = "content-length" in dict(headers)
     if isinstance(body, bytes):
         if has_length:
             headers = tuple(pair for pair in headers if pair[0] != "content-length")

@@ -113,15 +113,11 @@ class Masker:
 
         The latest 200 different ones are remembered.
         """
-        found = [
-            (mask, value)
-            for name, value in headers
-            if (mask := credential(name)) and len(value) >= _SHORTEST_TOKEN
-        ]
-        if not found:
-            return
-        new = dict.fromkeys(found)
-        if new.keys() <= self._met.keys():
+        new: dict[tuple[str, str], None] = {}
+        for name, value in headers:  # of each request and each answer: most have none
+            if name.lower() in _HEADERS and len(value) >= _SHORTEST_TOKEN:
+                new[_HEADERS[name.lower()], value] = None
+        if not new or new.keys() <= self._met.keys():
             return
         self._met |= new
         for oldest in list(self._met)[:-_MOST_MET]:

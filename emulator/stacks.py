@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import greenlet
 
@@ -81,9 +81,9 @@ class Stacks:
                 runner = self._runner = _begin()
                 self._thread = self._loop._thread_id
             runner.parent = greenlet.getcurrent()
-            left = runner.switch(work, budget)
+            left: Any = runner.switch(work, budget)
             if left is not _LEFT:
-                return cast("int", left)
+                return left  # type: ignore[no-any-return]
             self._loop.running_scope = None
             budget -= 1
             if budget <= 0:
@@ -181,20 +181,8 @@ def _serve() -> None:
 
     Least of all to the stack itself: nobody would ever collect a suspended one that does.
     """
-    left = 0
-    while not _running().guest:
-        work, budget = _outside().switch(left)
+    left, current = 0, greenlet.getcurrent
+    while not current().guest:  # type: ignore[attr-defined]
+        work, budget = current().parent.switch(left)  # type: ignore[union-attr]
         left = work(budget)
         del work
-
-
-def _running() -> _Stack:
-    current = greenlet.getcurrent()
-    assert isinstance(current, _Stack)
-    return current
-
-
-def _outside() -> greenlet.greenlet:
-    parent = _running().parent
-    assert parent is not None
-    return parent

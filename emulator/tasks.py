@@ -20,7 +20,7 @@ import sys
 from asyncio import events
 from contextvars import Context, copy_context
 from types import coroutine as generator_coroutine
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from emulator.foreign import is_foreign
 from emulator.location import Location, is_users_file, running_at
@@ -63,7 +63,8 @@ class _Crossing:
         try:
             return future.number  # type: ignore[no-any-return]
         except AttributeError:
-            number = future.number = next(cast("SimLoop", future._loop).numbers)
+            number: int = next(future._loop.numbers)
+            future.number = number
             return number
 
 

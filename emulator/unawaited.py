@@ -2,8 +2,9 @@
 
 Python finds them when it frees them, and then calls a function of `warnings`, which is replaced
 while the simulation runs. Where a coroutine was made is known because the run switches Python's
-origin tracking on, one frame deep: 80 ns a coroutine, below 1 % of a request, and the only way to
-tell a line of user code (`asyncio.sleep(1)` without `await`) from one of a library.
+origin tracking on, one frame deep: the only way to tell a line of user code (`asyncio.sleep(1)`
+without `await`) from one of a library. It takes a few thousand instructions a coroutine, and so it
+is off while the emulator's own work runs (`track`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ Report = Callable[[str, Location], bool]
 Hook = Callable[[Any], None]
 
 _python: Any = warnings
+# The depth of tracking inside the simulation that runs: another one than outside, where asyncio's
+# debug mode has 10, and 0 is none.
+_inside = 0
 _warn: Hook = _python._warn_unawaited_coroutine
 
 
@@ -34,26 +38,33 @@ def hook(report: Report) -> Hook:
     return dropped
 
 
-def install(dropped: Hook) -> tuple[Hook, int]:
+def install(dropped: Hook) -> tuple[Hook, int, int]:
     """Call `dropped` for each dropped coroutine from now on; returns what `restore` needs."""
-    depth = sys.get_coroutine_origin_tracking_depth()
-    # Another depth than outside, where asyncio's debug mode has 10, tells what was made inside.
-    sys.set_coroutine_origin_tracking_depth(2 if depth == 1 else 1)
-    before = _python._warn_unawaited_coroutine, depth
+    global _inside
+    outside = sys.get_coroutine_origin_tracking_depth()
+    before = _python._warn_unawaited_coroutine, outside, _inside
+    _inside = 2 if 1 in (outside, _inside) else 1
+    sys.set_coroutine_origin_tracking_depth(_inside)
     _python._warn_unawaited_coroutine = dropped
     return before
 
 
-def restore(before: tuple[Hook, int]) -> None:
+def restore(before: tuple[Hook, int, int]) -> None:
     """Put everything back."""
-    _python._warn_unawaited_coroutine, depth = before
-    sys.set_coroutine_origin_tracking_depth(depth)
+    global _inside
+    _python._warn_unawaited_coroutine, outside, _inside = before
+    sys.set_coroutine_origin_tracking_depth(outside)
+
+
+def track(on: bool) -> None:
+    """Note from now on where coroutines are made, or do not."""
+    sys.set_coroutine_origin_tracking_depth(_inside if on else 0)
 
 
 def _made_at(coroutine: Any) -> Location | None:
     """The line of user code that made a coroutine; None if other code did, or no run was on."""
     origin: Any = getattr(coroutine, "cr_origin", None) or ()
-    made_inside = len(origin) == sys.get_coroutine_origin_tracking_depth()
+    made_inside = len(origin) == _inside
     if not made_inside or not is_users_file(origin[0][0]):
         return None
     return Location(origin[0][0], origin[0][1])

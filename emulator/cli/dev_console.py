@@ -41,7 +41,7 @@ _COLOURS: Final = {
 }
 _IDS_SHOWN: Final = 3
 _MOST_OPEN: Final = 1000
-_MOMENT: Final = 0.01
+_MOMENT: Final = 0.025
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -133,7 +133,9 @@ class Console:
                 yield f"{now:%Y-%m-%d}"
         milliseconds = at % MICROSECONDS // 1000
         colour = _COLOURS.get(tone(told.event.kind, told.event.data))
-        shown = "\n    ".join([printable(line.expandtabs(4)) for line in text.splitlines()])
+        shown = text  # most are one line, and plain
+        if not (text.isascii() and text.isprintable()):
+            shown = "\n    ".join([printable(line.expandtabs(4)) for line in text.splitlines()])
         yield (
             f"{self._clock}.{milliseconds:03}  {printable(told.trace.masker(told.event.subject))}"
             f"  {colour % shown if colour else shown}"

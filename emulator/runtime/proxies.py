@@ -617,6 +617,11 @@ def make(cls: type[JsProxy], value: Any) -> Any:
     return proxy
 
 
+def wrap_host(value: HostObject) -> Any:
+    """`wrap`, of what is known to be an object of the platform's."""
+    return make(host_proxy(type(value)), value)
+
+
 def wrap(value: Any) -> Any:
     """Return the Python value of a JavaScript one, as for the result of any `js` function."""
     kind = type(value)
@@ -640,7 +645,7 @@ to_proxy = wrap
 
 def _wrap_other(value: Any) -> Any:
     if isinstance(value, HostObject):
-        return make(host_proxy(type(value)), value)
+        return wrap_host(value)
     if isinstance(value, (JsProxy, JsException, PyodideFuture)):
         return value
     if isinstance(value, Future):

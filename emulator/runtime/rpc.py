@@ -22,7 +22,7 @@ from emulator.runtime.host import current
 from emulator.runtime.js_properties import lookup
 from emulator.runtime.profile import has_importable_env, is_modern
 from emulator.runtime.promises import BindingCall
-from emulator.runtime.proxies import JsProxy, hold, unmangle, wrap
+from emulator.runtime.proxies import JsProxy, hold, unmangle, wrap, wrap_host
 from emulator.runtime.pyproxy import call_value, unwrap
 from emulator.values import UNDEFINED, Function, HostObject, class_of
 
@@ -324,7 +324,7 @@ def importable_env() -> Any:
 
 def raw_env() -> Any:
     """Return the env as legacy code gets it: a `JsProxy` whose contents are those of the moment."""
-    return wrap(_Env())
+    return wrap_host(_Env())
 
 
 _WRAPPED: Final = frozenset(

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.server.routing import HEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Self
+
+    Headers = tuple[tuple[str, str], ...]
 
 # Headers about the connection to the server, of which a Worker sees nothing, or which the server
 # writes itself.
@@ -32,24 +36,20 @@ class Asked:
     url: str
     host: str
     path: str
-    headers: tuple[tuple[str, str], ...]
-    named: dict[str, str]
+    headers: Headers
+    named: Mapping[str, str]
 
     @classmethod
     def of(cls, scope: dict[str, Any]) -> Self:
         """Read a scope."""
-        pairs = [(text(name).lower(), text(value)) for name, value in scope["headers"]]
-        named = dict(pairs)
+        client = scope.get("client")
+        seen, named = _read(tuple(scope["headers"]), str(client[0]) if client else "")
         host = named.get("host") or _host(scope)
         path = _path(scope)
         query = text(scope.get("query_string", b""))
         scheme = str(scope.get("scheme", "http"))
         url = f"{_SCHEMES.get(scheme, scheme)}://{host}{path}{f'?{query}' if query else ''}"
-        seen = [pair for pair in pairs if pair[0] not in OF_CONNECTION]
-        client = scope.get("client")
-        if client and "cf-connecting-ip" not in named:
-            seen.append(("cf-connecting-ip", str(client[0])))
-        return cls(scope.get("method", "GET"), url, host, path, tuple(seen), named)
+        return cls(scope.get("method", "GET"), url, host, path, seen, named)
 
     @property
     def length(self) -> int | None:
@@ -58,7 +58,21 @@ class Asked:
         return int(length) if length.isdigit() else None
 
 
-def sent(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
+# A client sends the same headers with most of its requests.
+@lru_cache(maxsize=64)
+def _read(
+    headers: tuple[tuple[bytes, bytes], ...], client: str
+) -> tuple[Headers, Mapping[str, str]]:
+    """Return headers as the Worker is to see them, and all of them by name."""
+    pairs = [(text(name).lower(), text(value)) for name, value in headers]
+    seen = [pair for pair in pairs if pair[0] not in OF_CONNECTION]
+    named = dict(pairs)
+    if client and "cf-connecting-ip" not in named:
+        seen.append(("cf-connecting-ip", client))
+    return tuple(seen), MappingProxyType(named)
+
+
+def sent(headers: Headers) -> list[tuple[bytes, bytes]]:
     """Return a Worker's headers as ASGI sends them; values beyond ASCII leave as UTF-8."""
     return [(name.encode(), value.encode()) for name, value in headers if name not in OF_CONNECTION]
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from emulator.deployment import Deployment
     from emulator.ingress import Exchange
     from emulator.platform import Platform
+    from emulator.pump import Pump
     from emulator.recording.recorder import Recorder
     from emulator.runtime.host import WebRequest
     from emulator.server.options import Options
@@ -91,6 +92,8 @@ class Desk:
         self.recorder: Recorder | None = None
         self._seed = secrets.randbits(63) if options.seed is None else options.seed
         self._emulator: Emulator | None = None
+        # What runs its simulation.
+        self.pump: Pump | None = None
         self._forgotten = 0
         self._failure = ""
         # Whether the settings on disk could not be taken, and those of before count.
@@ -269,6 +272,7 @@ class Desk:
 
     def _take(self, emulator: Emulator) -> None:
         self._emulator, self.problem, self._failure = emulator, None, ""
+        self.pump = emulator._platform.kernel.pump
         self._settings_are_old = False
         platform = emulator._platform
         self.routing = Routing(platform.settings.workers)
@@ -287,7 +291,7 @@ class Desk:
                 raise
 
     def _close_emulator(self) -> None:
-        emulator, self._emulator = self._emulator, None
+        emulator, self._emulator, self.pump = self._emulator, None, None
         if self._ending is not None:
             self._ending.cancel()
             self._ending = None

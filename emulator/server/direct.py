@@ -8,6 +8,7 @@ of the ordinary.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 # A connection stops reading where more than this is unread, until the application asks for it.
 _MOST_BODY: Final = 65_536
-# Headers as lines, which are the same in most answers; so many are kept.
-_MOST_LINES: Final = 1024
-_lines: dict[tuple[bytes, bytes], bytes] = {}
 
 
 def has_body(scope: Scope) -> bool | None:
@@ -55,24 +53,24 @@ def whole_answer(exchange: Exchange, default: Headers) -> bytes | None:
     if exchange.request.method == "HEAD" or head.status not in STATUS_LINE:
         return None
     body = b"".join(exchange.chunks)
-    headers = sent(head.headers)
     # As `as_sent` leaves it; not there where the status allows no body.
-    if not headers or headers[-1] != (b"content-length", b"%d" % len(body)):
+    if not head.headers or head.headers[-1] != ("content-length", str(len(body))):
         return None
-    parts = [STATUS_LINE[head.status]]
-    for pair in (*default, *headers):
-        line = _lines.get(pair) or _line(*pair)
-        if line is None:
-            return None
-        parts.append(line)
-    return b"".join((*parts, b"\r\n", body))
+    own, others = _own_lines(head.headers), _lines(tuple(default))
+    if own is None or others is None:
+        return None
+    return b"".join((STATUS_LINE[head.status], others, own, b"\r\n", body))
 
 
-def _line(name: bytes, value: bytes) -> bytes | None:
-    """A header as a line, unless uvicorn would refuse it."""
-    if HEADER_RE.search(name) or HEADER_VALUE_RE.search(value):
+# The headers of most answers are those of an answer before.
+@lru_cache(maxsize=256)
+def _own_lines(headers: tuple[tuple[str, str], ...]) -> bytes | None:
+    """A Worker's headers as lines, unless uvicorn would refuse one."""
+    return _lines(tuple(sent(headers)))
+
+
+@lru_cache(maxsize=4)
+def _lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes | None:
+    if any(HEADER_RE.search(name) or HEADER_VALUE_RE.search(value) for name, value in headers):
         return None
-    if len(_lines) >= _MOST_LINES:
-        _lines.clear()
-    line = _lines[name, value] = b"%b: %b\r\n" % (name.lower(), value)
-    return line
+    return b"".join([b"%b: %b\r\n" % (name.lower(), value) for name, value in headers])

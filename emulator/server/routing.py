@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -76,21 +77,18 @@ class Routing:
 
     def worker(self, host: str, path: str, headers: Mapping[str, str]) -> str:
         """Return the name of the Worker; raises `UnknownWorker` where a request asks for one."""
-        named = headers.get(HEADER)
-        name = _without_port(host).lower()
-        if named is None and name.endswith(_SUBDOMAIN):
-            named = name.removesuffix(_SUBDOMAIN)
+        name, subdomain, is_local = _read(host)
+        named = headers.get(HEADER, subdomain)
         if named is not None:
             if named not in self.workers:
                 raise UnknownWorker(
                     f"there is no Worker {named!r}; there are: {', '.join(self.workers)}"
                 )
             return named
-        if _LOCAL.fullmatch(name):
-            fitting = [route for route in self._by_path if route.matches_path(path)]
-        else:
-            fitting = [route for route in self.routes if route.matches(name, path)]
-        return fitting[0].worker if fitting else self.workers[0]
+        for route in self._by_path if is_local else self.routes:
+            if route.matches_path(path) if is_local else route.matches(name, path):
+                return route.worker
+        return self.workers[0]
 
 
 def _routes(worker: WorkerConfig) -> Iterator[Route]:
@@ -110,6 +108,10 @@ def _route(worker: str, pattern: str, *, whole_host: bool) -> Route:
     return Route(worker, pattern, host.lower(), path)
 
 
-def _without_port(host: str) -> str:
+@lru_cache(maxsize=64)
+def _read(host: str) -> tuple[str, str | None, bool]:
+    """A host's name, the Worker that a host below `localhost` names, and whether it is local."""
     name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
+    name = (name if colon and port.isdigit() else host).lower()
+    subdomain = name.removesuffix(_SUBDOMAIN) if name.endswith(_SUBDOMAIN) else None
+    return name, subdomain, _LOCAL.fullmatch(name) is not None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from emulator.trace.events import Event, Trace, Values, _event
 from emulator.trace.payloads import Payload
+from emulator.trace.written import KEPT, kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +19,12 @@ _LARGEST: Final = 65_536
 _LEFT_OUT: Final = Payload("http", b"(left out, because it is large)")
 
 
+def _kept(value: Any) -> Any:
+    if type(value) is Payload:
+        return _LEFT_OUT if len(value.data) > _LARGEST else value
+    return kept(value)
+
+
 class LiveTrace(Trace):
     """A trace whose events are numbered from 1, whatever was forgotten meanwhile.
 
@@ -26,6 +33,9 @@ class LiveTrace(Trace):
 
     __slots__ = ("total",)
 
+    _plain = KEPT - {Payload}
+    _kept = staticmethod(_kept)
+
     def __init__(self, start: int, *, masker: Masker | None = None, limit: int | None = None):
         super().__init__(start, masker=masker, limit=limit)
         # How many events there have been.
@@ -33,9 +43,6 @@ class LiveTrace(Trace):
 
     def add(self, at: int, kind: str, subject: str, data: dict[str, Any]) -> None:
         """Add an event with data that is its own."""
-        for name, value in data.items():
-            if type(value) is Payload and len(value.data) > _LARGEST:
-                data[name] = _LEFT_OUT
         super().add(at, kind, subject, data)
         self.total += 1
 
@@ -43,7 +50,7 @@ class LiveTrace(Trace):
         self, at: int, kind: str, subject: str, names: tuple[str, ...], rows: Iterable[Values]
     ) -> None:
         """Add one event for each row."""
-        rows = [tuple(map(_kept, row)) for row in rows]
+        rows = [tuple(map(_kept_of_row, row)) for row in rows]
         super().record_each(at, kind, subject, names, rows)
         self.total += len(rows)
 
@@ -54,7 +61,7 @@ class LiveTrace(Trace):
         return list(enumerate(map(_event, reversed(new)), first))
 
 
-def _kept(value: str | int | bytes | None) -> str | int | bytes | None:
+def _kept_of_row(value: str | int | bytes | None) -> str | int | bytes | None:
     if isinstance(value, bytes) and len(value) > _LARGEST:
         return _LEFT_OUT.data
     return value

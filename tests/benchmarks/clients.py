@@ -82,6 +82,8 @@ def request(path: str = "/", *, method: str = "GET", body: bytes = b"") -> bytes
 
 def closed_loop(port: int, asked: bytes, *, connections: int, seconds: float) -> Load:
     """Let each connection ask again as soon as it has its answer."""
+    if connections == 1:
+        return _one_by_one(port, asked, seconds)
     load = Load()
     with selectors.DefaultSelector() as selector:
         made = [_Connection(port, asked) for _ in range(connections)]
@@ -101,6 +103,22 @@ def closed_loop(port: int, asked: bytes, *, connections: int, seconds: float) ->
         load.seconds = now - begun
         for connection in made:
             connection.socket.close()
+    return load
+
+
+def _one_by_one(port: int, asked: bytes, seconds: float) -> Load:
+    """Ask on one connection, and wait for nothing else."""
+    load, connection = Load(), _Connection(port, asked)
+    begun = now = time.perf_counter()
+    while now - begun < seconds:
+        connection.ask()
+        while (status := connection.answer()) is None:
+            pass
+        now = time.perf_counter()
+        load.errors += status >= 400
+        load.latencies.append(now - connection.since)
+    load.seconds = now - begun
+    connection.socket.close()
     return load
 
 

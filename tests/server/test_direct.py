@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from served_project import Project, Served
 
+# A request that is never answered is a failure, too.
+pytestmark = pytest.mark.timeout(60)
+
 WORKER = """
 import asyncio
 from js import ReadableStream

@@ -8,7 +8,9 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -33,6 +35,31 @@ class Default(WorkerEntrypoint):
             await asyncio.sleep(float(request.url.split("?")[1]))
         return Response("finished")
 """
+
+
+@pytest.fixture(
+    autouse=True,
+    params=[
+        pytest.param("asyncio"),
+        pytest.param(
+            "uvloop",
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="uvloop has no Windows build"),
+        ),
+    ],
+)
+def event_loop_library(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """What the servers run on: uvloop, or asyncio's own loop where that is not installed."""
+    library: str = request.param
+    if library == "asyncio":
+        folder = tmp_path_factory.mktemp("without_uvloop")
+        (folder / "uvloop.py").write_text("raise ImportError('it is not to be found')\n")
+        path = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
+    return library
 
 
 def refused(project: Project, *options: str) -> str:
@@ -78,6 +105,17 @@ def test_messages_survive_a_kill_and_are_delivered_by_the_next_server(project: P
         assert server.client.post("/", content="c").status_code == 202
         assert server.stop() == 0
         assert server.said("stopped")["remains"] == ["1 message in jobs"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_it_runs_on_uvloop_where_that_is_installed(
+    project: Project, event_loop_library: str
+) -> None:
+    with ServerProcess(project.path) as server:
+        mapped = Path(f"/proc/{server.process.pid}/maps").read_text()
+        assert ("/uvloop/" in mapped) is (event_loop_library == "uvloop")
+        assert server.client.post("/", content="a").status_code == 202
+        assert server.stop() == 0
 
 
 def test_what_is_in_flight_finishes_after_a_signal(project: Project) -> None:
