@@ -123,7 +123,7 @@ class Project:
             return self.pytester.run(
                 sys.executable,
                 *("-m", "pytest", "-p", "no:cacheprovider", *options, *arguments),
-                timeout=60,
+                timeout=300,
                 stdin=stdin,
             )
 
