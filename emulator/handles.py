@@ -14,28 +14,38 @@ if TYPE_CHECKING:
 
 
 class Handle(events.Handle):
-    """A callback that is ready to run, and the scope it belongs to."""
+    """A callback that is ready to run, and the scope it belongs to; `make_handle` makes one."""
 
     __slots__ = ("scope",)
     # Only the base's own constructor sets another.
     _source_traceback = None
+    scope: Scope | None
 
-    # The base's attributes are set here: this is the hottest constructor of the emulator.
-    def __init__(  # pyright: ignore[reportMissingSuperCall]
-        self,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        loop: SimLoop,
-        context: Context,
-        scope: Scope | None,
-    ) -> None:
-        self._callback = callback
-        self._args = args
-        self._loop = loop
-        self._context = context
-        self._cancelled = False
-        self._repr = None
-        self.scope = scope
+
+_new = object.__new__
+
+
+def make_handle(
+    callback: Callable[..., object],
+    args: tuple[Any, ...],
+    loop: SimLoop,
+    context: Context,
+    scope: Scope | None,
+) -> Handle:
+    """Make a handle.
+
+    A function, which sets the base's attributes too, in place of a constructor, which Python calls
+    by way of C: no objects of the emulator are made more often.
+    """
+    made = _new(Handle)
+    made._callback = callback
+    made._args = args
+    made._loop = loop
+    made._context = context
+    made._cancelled = False
+    made._repr = None
+    made.scope = scope
+    return made
 
 
 class Timer(events.TimerHandle):

@@ -57,7 +57,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple, Unpack, 
 from emulator import adaptations, immortal, unawaited
 from emulator.clock import LATEST, MICROSECONDS, Clock
 from emulator.foreign import is_foreign, unwatch_time_outs, watch_time_outs
-from emulator.handles import Handle, Timer
+from emulator.handles import Handle, Timer, make_handle
 from emulator.refusals import Refusals
 from emulator.scope import KERNEL, SCOPE, Scope
 from emulator.stacks import NoStack, Stacks
@@ -180,11 +180,12 @@ class SimLoop(Refusals):
     ) -> Handle:
         if context is None:
             context = copy_context()
-        handle = Handle(callback, args, self, context, context.get(SCOPE) or self.running_scope)
+        scope = context.get(SCOPE) or self.running_scope
+        handle = make_handle(callback, args, self, context, scope)
         if self._closed:
             # A test may set an event after its emulator is gone; nobody waits any more.
             return handle
-        if self._turn is not None and handle.scope is not None and handle.scope.gate is self._turn:
+        if self._turn is not None and scope is not None and scope.gate is self._turn:
             self._steps.append(handle)
         else:
             self._ready.append(handle)
@@ -237,7 +238,7 @@ class SimLoop(Refusals):
         if self._closed or not self.draining:
             return self.call_soon(callback, *args, context=self._kernel_context)
         # Most is asked for by code that runs, and the emulator itself has no gate.
-        handle = Handle(callback, args, self, self._kernel_context, KERNEL)
+        handle = make_handle(callback, args, self, self._kernel_context, KERNEL)
         self._ready.append(handle)
         return handle
 
@@ -263,7 +264,7 @@ class SimLoop(Refusals):
             return self.call_soon(callback, *args, context=context)
         if context is None:
             context = copy_context()
-        handle = Handle(callback, args, self, context, context.get(SCOPE))
+        handle = make_handle(callback, args, self, context, context.get(SCOPE))
         self._inbox.append(handle)
         self.wake_threadsafe()
         return handle

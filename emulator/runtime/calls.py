@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from emulator.values import HostObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+Method: TypeAlias = "tuple[Callable[..., Any], int | None]"
+"""A method of a host class, not bound, and its `positional_limit`."""
 
 
 def invoke(function: Callable[..., Any], args: Any) -> Any:
@@ -27,3 +33,15 @@ def positional_limit(function: Any) -> int | None:
         return None
     count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
     return count - bool(parameters and parameters[0].name in ("self", "cls"))
+
+
+@functools.lru_cache(maxsize=1024)
+def method_of(kind: type[Any], name: str) -> Method | None:
+    """The method that user code finds by a name in all objects of a type; None if there is none.
+
+    There is none where each object is asked itself, and for what is a property.
+    """
+    if not issubclass(kind, HostObject) or kind.js_lookup is not HostObject.js_lookup:
+        return None
+    function = inspect.getattr_static(kind, name, None) if name in kind.js_members else None
+    return (function, positional_limit(function)) if type(function) is FunctionType else None

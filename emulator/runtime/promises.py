@@ -9,10 +9,12 @@ from typing import Any
 
 from emulator.location import Location, Place, calling, location
 from emulator.runtime.host import running
-from emulator.tasks import Answer
+from emulator.tasks import Answer, Over
 
 _add_done_callback = asyncio.Future.add_done_callback
 _await = asyncio.Future.__await__
+# `calling`, a call's constructor, and two functions at least of the wrapper that makes the call.
+_ABOVE_A_CALL = 4
 
 
 def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
@@ -46,16 +48,11 @@ async def outcome(work: asyncio.Future[Any]) -> Any:
 
 def _over(work: asyncio.Future[Any]) -> asyncio.Future[Any]:
     """A future of its own that is done when the work is."""
-    over: asyncio.Future[Any] = work.get_loop().create_future()
-
-    def tell(_: object) -> None:
-        if not over.done():
-            over.set_result(None)
-
+    over = Over(loop=work.get_loop())
     if work.done():
         over.set_result(None)
     else:
-        work.add_done_callback(tell)
+        work.add_done_callback(over.tell)
     return over
 
 
@@ -95,7 +92,7 @@ class BindingCall(Coroutine[Any, Any, Any]):
     def __init__(
         self, work: Awaitable[Any], convert: Callable[[Any], Any], js_class: str, method: str
     ) -> None:
-        self._made_at = calling()
+        self._made_at = calling(_ABOVE_A_CALL)
         self.js_class = js_class
         self.method = method
         self.awaited = False
