@@ -8,11 +8,12 @@ runtime's own JavaScript (`cloudflare-internal:d1-api`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.bindings import calls
 from emulator.d1 import texts
-from emulator.d1.parameters import bound
+from emulator.d1.parameters import UNCHANGED, bound
 from emulator.d1.session import Session
 from emulator.d1.store import Query
 from emulator.runtime.js_text import display
@@ -20,11 +21,12 @@ from emulator.values import UNDEFINED, HostObject, JsException, LiteralMap
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from emulator.d1.results import Answer
     from emulator.d1.service import D1
     from emulator.d1.store import Store
+    from emulator.runtime.rpc_values import JsDict
 
 _UNCONSTRAINED: Final = "first-unconstrained"
 # What JavaScript's `trim` takes off besides what Python's `strip` does.
@@ -36,6 +38,7 @@ class D1Database(HostObject):
 
     js_class = "D1Database"
     js_members = frozenset({"prepare", "batch", "exec", "withSession", "dump"})
+    sdk_methods = MappingProxyType({"batch": "_batch_converted"})
 
     def __init__(self, binding: str, store: Store, service: D1) -> None:
         self._session = Session(binding, store, service)
@@ -51,6 +54,9 @@ class D1Database(HostObject):
     def batch(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Run statements in order, all or none of them."""
         return _batch(self._session, statements)
+
+    def _batch_converted(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
+        return _batch(self._session, statements, _all_converted)
 
     def exec(self, query: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Run each line as a statement, all or none of them."""
@@ -86,6 +92,7 @@ class D1DatabaseSession(HostObject):
 
     js_class = "D1DatabaseSession"
     js_members = frozenset({"prepare", "batch", "getBookmark"})
+    sdk_methods = MappingProxyType({"batch": "_batch_converted"})
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -98,6 +105,9 @@ class D1DatabaseSession(HostObject):
         """Run statements in order, all or none of them."""
         return _batch(self._session, statements)
 
+    def _batch_converted(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
+        return _batch(self._session, statements, _all_converted)
+
     def getBookmark(self, *_: Any) -> str | None:
         """The latest bookmark, null before the first query."""
         return self._session.bookmark
@@ -108,6 +118,7 @@ class D1PreparedStatement(Query, HostObject):
 
     js_class = "D1PreparedStatement"
     js_members = frozenset({"bind", "first", "run", "all", "raw", "statement", "params"})
+    sdk_methods = MappingProxyType({"run": "_run_converted", "all": "_all_converted"})
 
     def __init__(self, session: Session, statement: Any, params: list[Any] | None = None) -> None:
         self._session = session
@@ -119,7 +130,8 @@ class D1PreparedStatement(Query, HostObject):
 
     def bind(self, *values: Any) -> D1PreparedStatement:
         """The statement with these parameters; raises `D1_TYPE_ERROR`."""
-        return D1PreparedStatement(self._session, self.statement, list(map(bound, values)))
+        params = [value if type(value) in UNCHANGED else bound(value) for value in values]
+        return D1PreparedStatement(self._session, self.statement, params)
 
     def first(self, column: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """The first row, or one column of it; null where there is no row."""
@@ -141,9 +153,15 @@ class D1PreparedStatement(Query, HostObject):
         """Run it; the rows are there too."""
         return self._session.query("run", (self,), _one_result)
 
+    def _run_converted(self, *_: Any) -> asyncio.Future[Any]:
+        return self._session.query("run", (self,), _one_converted)
+
     def all(self, *_: Any) -> asyncio.Future[Any]:
         """Run it, for its rows."""
         return self._session.query("all", (self,), _one_result)
+
+    def _all_converted(self, *_: Any) -> asyncio.Future[Any]:
+        return self._session.query("all", (self,), _one_converted)
 
     def raw(self, options: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """The rows as lists, after one of the columns' names if `columnNames` asks for it."""
@@ -157,10 +175,24 @@ class D1PreparedStatement(Query, HostObject):
 
 
 def _one_result(answers: list[Answer]) -> dict[str, Any]:
-    return answers[0].result
+    return answers[0].result()
 
 
-def _batch(session: Session, statements: Any) -> asyncio.Future[Any]:
+def _one_converted(answers: list[Answer]) -> JsDict:
+    return answers[0].converted()
+
+
+def _results(answers: list[Answer]) -> list[dict[str, Any]]:
+    return [answer.result() for answer in answers]
+
+
+def _all_converted(answers: list[Answer]) -> list[JsDict]:
+    return [answer.converted() for answer in answers]
+
+
+def _batch(
+    session: Session, statements: Any, shape: Callable[[list[Answer]], Any] = _results
+) -> asyncio.Future[Any]:
     if not isinstance(statements, list):
         return calls.refuse(_no_method(statements, "statements", "map"))
     if any(item is None or item is UNDEFINED for item in statements):
@@ -169,7 +201,7 @@ def _batch(session: Session, statements: Any) -> asyncio.Future[Any]:
     queries = [
         item if isinstance(item, D1PreparedStatement) else Query(UNDEFINED) for item in statements
     ]
-    return session.query("batch", queries, lambda answers: [answer.result for answer in answers])
+    return session.query("batch", queries, shape)
 
 
 def _no_method(value: Any, name: str, method: str) -> JsException:

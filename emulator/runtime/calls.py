@@ -12,8 +12,9 @@ from emulator.values import HostObject
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Method: TypeAlias = "tuple[Callable[..., Any], int | None]"
-"""A method of a host class, not bound, and its `positional_limit`."""
+Method: TypeAlias = "tuple[Callable[..., Any], int | None, bool]"
+"""A method of a host class, not bound, its `positional_limit`, and whether its results have to be
+converted for user code."""
 
 
 def invoke(function: Callable[..., Any], args: Any) -> Any:
@@ -37,11 +38,15 @@ def positional_limit(function: Any) -> int | None:
 
 @functools.lru_cache(maxsize=1024)
 def method_of(kind: type[Any], name: str) -> Method | None:
-    """The method that user code finds by a name in all objects of a type; None if there is none.
+    """The method that the SDK which converts values calls by a name in all objects of a type.
 
-    There is none where each object is asked itself, and for what is a property.
+    None where each object is asked itself, and for what is a property.
     """
     if not issubclass(kind, HostObject) or kind.js_lookup is not HostObject.js_lookup:
         return None
-    function = inspect.getattr_static(kind, name, None) if name in kind.js_members else None
-    return (function, positional_limit(function)) if type(function) is FunctionType else None
+    if name not in kind.js_members:
+        return None
+    function = inspect.getattr_static(kind, kind.sdk_methods.get(name, name), None)
+    if type(function) is not FunctionType:
+        return None
+    return function, positional_limit(function), name not in kind.sdk_methods

@@ -139,7 +139,7 @@ class _BindingWrapper:
         cls, held: Any, method: Method, args: tuple[Any, ...], kwargs: dict[str, Any], name: str
     ) -> Any:
         """`_invoke`, of a method that the class of the object has: of most."""
-        function, limit = method
+        function, limit, converts = method
         values = _sent(args, kwargs) if args or kwargs else args
         if limit is not None and len(values) > limit:
             values = values[:limit]
@@ -150,6 +150,10 @@ class _BindingWrapper:
             result = function(held, values[0])
         else:
             result = function(held, *values)
+        if isinstance(result, Future):
+            return BindingCall(
+                result, cls._convert_result if converts else None, held.js_class, name
+            )
         return cls._convert_outcome(held, result, name)
 
     @classmethod
@@ -157,11 +161,9 @@ class _BindingWrapper:
         """What user code sees of what a method returned: a promise is a call."""
         if isinstance(result, HostObject):  # which none awaits
             return cls._convert_host(result)
-        if isinstance(result, Future):  # before what Python would have to call functions for
-            return BindingCall(result, cls._convert_result, class_of(held), name)
         if result is UNDEFINED:
             return None
-        if inspect.isawaitable(result):
+        if isinstance(result, Future) or inspect.isawaitable(result):
             return BindingCall(result, cls._convert_result, class_of(held), name)
         return cls._convert_result(result)
 
