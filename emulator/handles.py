@@ -37,7 +37,7 @@ def make_handle(
     A function, which sets the base's attributes too, in place of a constructor, which Python calls
     by way of C: no objects of the emulator are made more often.
     """
-    made = _new(Handle)
+    made: Any = _new(Handle)  # asyncio's stubs do not tell its attributes
     made._callback = callback
     made._args = args
     made._loop = loop
@@ -45,7 +45,7 @@ def make_handle(
     made._cancelled = False
     made._repr = None
     made.scope = scope
-    return made
+    return made  # type: ignore[no-any-return]
 
 
 class Timer(events.TimerHandle):

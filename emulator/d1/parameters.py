@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # What a statement's `params` have as it was given.
 UNCHANGED: Final = frozenset({str, float, int, NoneType})
+# And what SQLite gets as it is there.
+AS_SENT: Final = frozenset({str, NoneType})
 
 
 def bound(value: Any) -> Any:
@@ -43,7 +45,7 @@ def bound(value: Any) -> Any:
 def sent(value: Any) -> SqlValue:
     """A value of `params` as SQLite gets it; raises JSON's `TypeError` for a BigInt."""
     kind = type(value)
-    if kind is str or value is None:
+    if kind in AS_SENT:
         return value  # type: ignore[no-any-return]
     if kind is int:
         return float(value)

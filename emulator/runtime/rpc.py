@@ -171,8 +171,9 @@ class _BindingWrapper:
         if name[:2] == "__" or name == "_binding":
             raise AttributeError(name)
         held = self._binding._js_unwrap()
+        kind: Any = type(held)
         call: Callable[..., Any] = self._call_method
-        member: Any = method_of(type(held), name)
+        member: Any = method_of(kind, name)
         if member is None:
             call = self._invoke
             if isinstance(held, HostObject) and name in held.js_members:

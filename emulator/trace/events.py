@@ -90,9 +90,10 @@ class Trace(Sequence[Event]):
 
     def add(self, at: int, kind: str, subject: str, data: dict[str, Any]) -> None:
         """`record`, with data that is this event's own; what follows a trace overrides this one."""
-        for key, value in data.items():
-            if type(value) not in KEPT:
-                data[key] = kept(value)
+        for value in data.values():
+            if type(value) not in KEPT:  # seldom
+                data.update({key: kept(value) for key, value in data.items()})
+                break
         self._events.append((at, kind, subject, data))
 
     def record_each(
