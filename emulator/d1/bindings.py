@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from emulator.d1.store import Store
     from emulator.runtime.rpc_values import JsDict
 
+_new: Final = object.__new__
 _UNCONSTRAINED: Final = "first-unconstrained"
 # What JavaScript's `trim` takes off besides what Python's `strip` does.
 _BOM: Final = "\ufeff"
@@ -49,7 +50,7 @@ class D1Database(HostObject):
 
     def prepare(self, query: Any = UNDEFINED, *_: Any) -> D1PreparedStatement:
         """A statement that can be bound and run."""
-        return D1PreparedStatement(self._session, query)
+        return _statement(self._session, query, [])
 
     def batch(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Run statements in order, all or none of them."""
@@ -99,7 +100,7 @@ class D1DatabaseSession(HostObject):
 
     def prepare(self, query: Any = UNDEFINED, *_: Any) -> D1PreparedStatement:
         """A statement that can be bound and run in this session."""
-        return D1PreparedStatement(self._session, query)
+        return _statement(self._session, query, [])
 
     def batch(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Run statements in order, all or none of them."""
@@ -120,10 +121,7 @@ class D1PreparedStatement(Query, HostObject):
     js_members = frozenset({"bind", "first", "run", "all", "raw", "statement", "params"})
     sdk_methods = MappingProxyType({"run": "_run_converted", "all": "_all_converted"})
 
-    def __init__(self, session: Session, statement: Any, params: list[Any] | None = None) -> None:
-        self._session = session
-        self.statement = statement
-        self.params = [] if params is None else params
+    _session: Session
 
     def js_keys(self) -> Iterable[str]:
         return ("statement", "params")
@@ -131,7 +129,7 @@ class D1PreparedStatement(Query, HostObject):
     def bind(self, *values: Any) -> D1PreparedStatement:
         """The statement with these parameters; raises `D1_TYPE_ERROR`."""
         params = [value if type(value) in UNCHANGED else bound(value) for value in values]
-        return D1PreparedStatement(self._session, self.statement, params)
+        return _statement(self._session, self.statement, params)
 
     def first(self, column: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """The first row, or one column of it; null where there is no row."""
@@ -172,6 +170,15 @@ class D1PreparedStatement(Query, HostObject):
             return [*names, *answers[0].rows]
 
         return self._session.query("raw", (self,), shape)
+
+
+def _statement(session: Session, statement: Any, params: list[Any]) -> D1PreparedStatement:
+    """Make a statement, without a constructor, which Python calls by way of C."""
+    made = _new(D1PreparedStatement)
+    made._session = session
+    made.statement = statement
+    made.params = params
+    return made
 
 
 def _one_result(answers: list[Answer]) -> dict[str, Any]:

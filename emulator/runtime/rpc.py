@@ -140,7 +140,9 @@ class _BindingWrapper:
     ) -> Any:
         """`_invoke`, of a method that the class of the object has: of most."""
         function, limit, converts = method
-        values = _sent(args, kwargs) if args or kwargs else args
+        # Most calls have one argument, or none, and no options.
+        is_as_sent = not kwargs and (not args or (len(args) == 1 and type(args[0]) in UNCHANGED))
+        values = args if is_as_sent else _sent(args, kwargs)
         if limit is not None and len(values) > limit:
             values = values[:limit]
         # Python calls a function that is given a sequence by way of C, at the cost of ten lines.
@@ -170,12 +172,14 @@ class _BindingWrapper:
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__" or name == "_binding":
             raise AttributeError(name)
-        held = self._binding._js_unwrap()
+        # Each look at an attribute of `self` costs: Python has no short way where there is a
+        # `__getattr__`.
+        cls, held = type(self), self._binding._js_unwrap()
         kind: Any = type(held)
-        call: Callable[..., Any] = self._call_method
+        call: Callable[..., Any] = cls._call_method
         member: Any = method_of(kind, name)
         if member is None:
-            call = self._invoke
+            call = cls._invoke
             if isinstance(held, HostObject) and name in held.js_members:
                 member = held.js_lookup(name)
             elif name == "typeof" or (name[0] != "_" and hasattr(type(self._binding), name)):
@@ -184,14 +188,15 @@ class _BindingWrapper:
                 member = lookup(held, unmangle(name))
             is_method = type(member) is MethodType
             if not is_method and (not callable(member) or isinstance(member, HostObject)):
-                result = self.__dict__[name] = self._convert_result(member)
+                result = cls._convert_result(member)
+                setattr(self, name, result)
                 return result
 
         # Kept in `self`, it must not hold `self`: one garbage cycle per message is a lot.
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             return call(held, member, args, kwargs, name)
 
-        self.__dict__[name] = wrapper
+        setattr(self, name, wrapper)
         return wrapper
 
     def _of_proxy(self, name: str) -> Any:
