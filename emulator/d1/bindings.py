@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.bindings import calls
 from emulator.d1 import texts
 from emulator.d1.parameters import UNCHANGED, bound
+from emulator.d1.results import converted_result, converted_results
 from emulator.d1.session import Session
 from emulator.d1.store import Query
 from emulator.runtime.js_text import display
@@ -21,12 +22,11 @@ from emulator.values import UNDEFINED, HostObject, JsException, LiteralMap
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from emulator.d1.results import Answer
     from emulator.d1.service import D1
     from emulator.d1.store import Store
-    from emulator.runtime.rpc_values import JsDict
 
 _new: Final = object.__new__
 _UNCONSTRAINED: Final = "first-unconstrained"
@@ -39,7 +39,7 @@ class D1Database(HostObject):
 
     js_class = "D1Database"
     js_members = frozenset({"prepare", "batch", "exec", "withSession", "dump"})
-    sdk_methods = MappingProxyType({"batch": "_batch_converted"})
+    sdk_results = MappingProxyType({"batch": converted_results})
 
     def __init__(self, binding: str, store: Store, service: D1) -> None:
         self._session = Session(binding, store, service)
@@ -55,9 +55,6 @@ class D1Database(HostObject):
     def batch(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Run statements in order, all or none of them."""
         return _batch(self._session, statements)
-
-    def _batch_converted(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
-        return _batch(self._session, statements, _all_converted)
 
     def exec(self, query: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Run each line as a statement, all or none of them."""
@@ -93,7 +90,7 @@ class D1DatabaseSession(HostObject):
 
     js_class = "D1DatabaseSession"
     js_members = frozenset({"prepare", "batch", "getBookmark"})
-    sdk_methods = MappingProxyType({"batch": "_batch_converted"})
+    sdk_results = MappingProxyType({"batch": converted_results})
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -106,9 +103,6 @@ class D1DatabaseSession(HostObject):
         """Run statements in order, all or none of them."""
         return _batch(self._session, statements)
 
-    def _batch_converted(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
-        return _batch(self._session, statements, _all_converted)
-
     def getBookmark(self, *_: Any) -> str | None:
         """The latest bookmark, null before the first query."""
         return self._session.bookmark
@@ -119,7 +113,7 @@ class D1PreparedStatement(Query, HostObject):
 
     js_class = "D1PreparedStatement"
     js_members = frozenset({"bind", "first", "run", "all", "raw", "statement", "params"})
-    sdk_methods = MappingProxyType({"run": "_run_converted", "all": "_all_converted"})
+    sdk_results = MappingProxyType({"run": converted_result, "all": converted_result})
 
     _session: Session
 
@@ -151,15 +145,9 @@ class D1PreparedStatement(Query, HostObject):
         """Run it; the rows are there too."""
         return self._session.query("run", (self,), _one_result)
 
-    def _run_converted(self, *_: Any) -> asyncio.Future[Any]:
-        return self._session.query("run", (self,), _one_converted)
-
     def all(self, *_: Any) -> asyncio.Future[Any]:
         """Run it, for its rows."""
         return self._session.query("all", (self,), _one_result)
-
-    def _all_converted(self, *_: Any) -> asyncio.Future[Any]:
-        return self._session.query("all", (self,), _one_converted)
 
     def raw(self, options: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """The rows as lists, after one of the columns' names if `columnNames` asks for it."""
@@ -185,21 +173,7 @@ def _one_result(answers: list[Answer]) -> dict[str, Any]:
     return answers[0].result()
 
 
-def _one_converted(answers: list[Answer]) -> JsDict:
-    return answers[0].converted()
-
-
-def _results(answers: list[Answer]) -> list[dict[str, Any]]:
-    return [answer.result() for answer in answers]
-
-
-def _all_converted(answers: list[Answer]) -> list[JsDict]:
-    return [answer.converted() for answer in answers]
-
-
-def _batch(
-    session: Session, statements: Any, shape: Callable[[list[Answer]], Any] = _results
-) -> asyncio.Future[Any]:
+def _batch(session: Session, statements: Any) -> asyncio.Future[Any]:
     if not isinstance(statements, list):
         return calls.refuse(_no_method(statements, "statements", "map"))
     if any(item is None or item is UNDEFINED for item in statements):
@@ -208,7 +182,7 @@ def _batch(
     queries = [
         item if isinstance(item, D1PreparedStatement) else Query(UNDEFINED) for item in statements
     ]
-    return session.query("batch", queries, shape)
+    return session.query("batch", queries, lambda answers: [answer.result() for answer in answers])
 
 
 def _no_method(value: Any, name: str, method: str) -> JsException:

@@ -26,12 +26,12 @@ class Answer(NamedTuple):
     changed: bool
     profile: Profile
 
-    def meta(self, record: type[dict[str, Any]] = dict) -> dict[str, Any]:
+    def meta(self) -> dict[str, Any]:
         """What D1 tells of the query; no time passes while SQL runs."""
         outcome = self.outcome
-        meta = record(_META[self.profile])
+        meta = _META[self.profile].copy()
         if "timings" in meta:
-            meta["timings"] = record(_TIMINGS)
+            meta["timings"] = {"sql_duration_ms": 0}
         meta["changes"] = outcome.changes
         meta["last_row_id"] = outcome.last_row_id
         meta["changed_db"] = self.changed
@@ -62,14 +62,22 @@ class Answer(NamedTuple):
         results = self.objects if self.outcome.rows else []
         return {"success": True, "meta": self.meta(), "results": results}
 
-    def converted(self) -> JsDict:
-        """`result`, as the SDK of today converts it: the parts that are made here, at once."""
-        results = from_canonical(self.objects) if self.outcome.rows else []
-        return JsDict({"success": True, "meta": self.meta(JsDict), "results": results})
+
+def converted_result(result: dict[str, Any]) -> JsDict:
+    """What `from_canonical` makes of a `D1Result`: but for the rows it is known what is in one."""
+    meta = JsDict(result["meta"])
+    if "timings" in meta:
+        meta["timings"] = JsDict(meta["timings"])
+    rows = result["results"]
+    return JsDict({"success": True, "meta": meta, "results": from_canonical(rows) if rows else []})
+
+
+def converted_results(results: list[dict[str, Any]]) -> list[JsDict]:
+    """`converted_result`, of those of a batch."""
+    return [converted_result(result) for result in results]
 
 
 _INFINITE = (float("inf"), float("-inf"))
-_TIMINGS: Final = {"sql_duration_ms": 0}
 # What is told of a query, in the order in which it is; `Answer.meta` puts in what varies.
 _COUNTS: Final = dict.fromkeys(
     ("changes", "last_row_id", "changed_db", "size_after", "rows_read", "rows_written")

@@ -12,9 +12,8 @@ from emulator.values import HostObject
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Method: TypeAlias = "tuple[Callable[..., Any], int | None, bool]"
-"""A method of a host class, not bound, its `positional_limit`, and whether its results have to be
-converted for user code."""
+Method: TypeAlias = "tuple[Callable[..., Any], int | None, Callable[[Any], Any] | None]"
+"""A method of a host class, not bound, its `positional_limit`, and its entry of `sdk_results`."""
 
 
 def invoke(function: Callable[..., Any], args: Any) -> Any:
@@ -44,9 +43,7 @@ def method_of(kind: type[Any], name: str) -> Method | None:
     """
     if not issubclass(kind, HostObject) or kind.js_lookup is not HostObject.js_lookup:
         return None
-    if name not in kind.js_members:
-        return None
-    function = inspect.getattr_static(kind, kind.sdk_methods.get(name, name), None)
+    function = inspect.getattr_static(kind, name, None) if name in kind.js_members else None
     if type(function) is not FunctionType:
         return None
-    return function, positional_limit(function), name not in kind.sdk_methods
+    return function, positional_limit(function), kind.sdk_results.get(name)

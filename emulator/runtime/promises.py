@@ -90,11 +90,7 @@ class BindingCall(Coroutine[Any, Any, Any]):
     __qualname__ = "_BindingWrapper._conver_and_invoke.<locals>.await_and_convert"
 
     def __init__(
-        self,
-        work: Awaitable[Any],
-        convert: Callable[[Any], Any] | None,
-        js_class: str,
-        method: str,
+        self, work: Awaitable[Any], convert: Callable[[Any], Any], js_class: str, method: str
     ) -> None:
         self._made_at = calling(_ABOVE_A_CALL)
         self.js_class = js_class
@@ -112,13 +108,12 @@ class BindingCall(Coroutine[Any, Any, Any]):
 
     @property
     def future(self) -> asyncio.Future[Any]:
-        """The call's own future, with what was not converted yet; does not count as awaiting."""
+        """The call's own future, with the canonical result; does not count as awaiting."""
         return self._started
 
     async def _await_and_convert(self) -> Any:
         await _over(self._started)
-        result = self._started.result()
-        return result if self._convert is None else self._convert(result)
+        return self._convert(self._started.result())
 
     def _coroutine(self) -> Coroutine[Any, Any, Any]:
         self.awaited = True

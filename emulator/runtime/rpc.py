@@ -139,7 +139,7 @@ class _BindingWrapper:
         cls, held: Any, method: Method, args: tuple[Any, ...], kwargs: dict[str, Any], name: str
     ) -> Any:
         """`_invoke`, of a method that the class of the object has: of most."""
-        function, limit, converts = method
+        function, limit, convert = method
         # Most calls have one argument, or none, and no options.
         is_as_sent = not kwargs and (not args or (len(args) == 1 and type(args[0]) in UNCHANGED))
         values = args if is_as_sent else _sent(args, kwargs)
@@ -153,9 +153,7 @@ class _BindingWrapper:
         else:
             result = function(held, *values)
         if isinstance(result, Future):
-            return BindingCall(
-                result, cls._convert_result if converts else None, held.js_class, name
-            )
+            return BindingCall(result, convert or cls._convert_result, held.js_class, name)
         return cls._convert_outcome(held, result, name)
 
     @classmethod

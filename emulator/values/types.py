@@ -91,8 +91,8 @@ class HostObject:
     One with `__aiter__` can be iterated with `async for`. User code may assign only to members that
     are properties with a setter, and to event handlers (`onabort`).
 
-    `sdk_methods` names, for some members, another method that the SDK which converts values calls
-    in its place: one whose promise is of what user code gets, converted already.
+    `sdk_results` has, for methods whose promise is of something that is always made in the same
+    way, a quicker way to do with it what the SDK does with a result.
 
     A class that user code may construct (`js.Headers.new(...)`) is called with canonical values,
     through a classmethod `js_new` if it has one; `js_statics` lists its static methods.
@@ -101,7 +101,7 @@ class HostObject:
     js_class: ClassVar[str]
     js_members: ClassVar[frozenset[str]] = frozenset()
     js_statics: ClassVar[frozenset[str]] = frozenset()
-    sdk_methods: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    sdk_results: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
     # What user code set on one instance, under names that are no members.
     _js_own: dict[str, Any] | None = None
 
