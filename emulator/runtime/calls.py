@@ -18,6 +18,8 @@ Method: TypeAlias = "tuple[Callable[..., Any], int | None, Callable[[Any], Any] 
 
 def invoke(function: Callable[..., Any], args: Any) -> Any:
     """Call a method of a host object; surplus arguments are dropped."""
+    if not args:  # without a sequence, which Python hands over by way of C
+        return function()
     limit = positional_limit(getattr(function, "__func__", function))
     return function(*args) if limit is None or len(args) <= limit else function(*args[:limit])
 

@@ -230,7 +230,7 @@ def promise(
     started = start(work)
     result = PyodideFuture(loop=started.get_loop())
     result.method = method
-    result._made_at = calling()
+    result._made_at = calling(_ABOVE_A_CALL if js_class else 1)
 
     def settle(done: asyncio.Future[Any]) -> None:
         if result.done():

@@ -131,7 +131,7 @@ class _BindingWrapper:
         elif isinstance(function, HostObject):
             result = function(*values)  # type: ignore[operator]
         else:
-            result = invoke(function, values) if values else function()
+            result = invoke(function, values)
         return cls._convert_outcome(held, result, name)
 
     @classmethod
