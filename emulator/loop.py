@@ -332,7 +332,7 @@ class SimLoop(Refusals):
     def set_debug(self, enabled: bool) -> None:
         super().set_debug(enabled)
         # Each future that is made asks: here without a frame of Python's.
-        self.get_debug = partial(bool, enabled)  # type: ignore[method-assign]
+        self.get_debug = partial(bool, True) if enabled else bool  # type: ignore[method-assign]
 
     def create_task(self, coro: Any, **options: Any) -> Task:
         if self._closed:

@@ -85,7 +85,8 @@ class WorkerQueue(HostObject):
             raise _wrong_parameter("send", 1, _ANY_VALUE[invocation.kernel.profile])
         given = _options("send", arguments, options.SEND, invocation)
         message = one_message(invocation, {**given, "body": arguments[0]})
-        invocation.effect(f"a message to the queue {self._queue}")
+        if invocation.minds_effects:
+            invocation.effect(f"a message to the queue {self._queue}")
         return self._sending.send(self._queue, "send", [message], invocation)
 
     def _send_many(self, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
