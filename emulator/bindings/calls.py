@@ -28,7 +28,6 @@ class Struck(NamedTuple):
     others: tuple[str, ...]
 
 
-_new = object.__new__
 UNHARMED = Struck("", ())
 
 
@@ -98,13 +97,13 @@ def call(
     loses its power.
     """
     loop = invocation.kernel.loop
-    made = _new(_Made)  # without a constructor, which Python calls by way of C
+    made = _Made()  # which has no constructor: Python calls one by way of C
     made.invocation = invocation
     made.perform = perform
     made.site = site
     made.lost = lost
     made.available = available
-    made.repeats = invocation.repeats
+    made.repeats = invocation.repeats()
     made.answer = answer = Answer(loop=loop)
     made.ending = ""
     loop.kernel_soon(made.act)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from emulator.d1.service import D1
     from emulator.d1.store import Store
 
-_new: Final = object.__new__
 _UNCONSTRAINED: Final = "first-unconstrained"
 # What JavaScript's `trim` takes off besides what Python's `strip` does.
 _BOM: Final = "\ufeff"
@@ -115,6 +114,7 @@ class D1PreparedStatement(Query, HostObject):
     js_members = frozenset({"bind", "first", "run", "all", "raw", "statement", "params"})
     sdk_results = MappingProxyType({"run": converted_result, "all": converted_result})
 
+    __init__ = object.__init__
     _session: Session
 
     def js_keys(self) -> Iterable[str]:
@@ -162,7 +162,7 @@ class D1PreparedStatement(Query, HostObject):
 
 def _statement(session: Session, statement: Any, params: list[Any]) -> D1PreparedStatement:
     """Make a statement, without a constructor, which Python calls by way of C."""
-    made = _new(D1PreparedStatement)
+    made: D1PreparedStatement = D1PreparedStatement()
     made._session = session
     made.statement = statement
     made.params = params

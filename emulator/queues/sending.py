@@ -54,7 +54,7 @@ class Sending:
         """
         loop = self._kernel.loop
         answer = Answer(loop=loop)
-        facts = (invocation, invocation.repeats)
+        facts = (invocation, invocation.repeats())
         loop.kernel_soon(self._perform, queue, verb, messages, facts, answer)
         return answer
 

@@ -13,7 +13,7 @@ from emulator.tasks import Answer, Over
 
 _add_done_callback = asyncio.Future.add_done_callback
 _await = asyncio.Future.__await__
-# `calling`, a call's constructor, and two functions at least of the wrapper that makes the call.
+# `calling`, what makes a call, and two functions at least of the wrapper that asks for it.
 _ABOVE_A_CALL = 4
 
 
@@ -70,7 +70,7 @@ def _track_promise(promise: PyodideFuture) -> None:
 
 
 class BindingCall(Coroutine[Any, Any, Any]):
-    """The coroutine that a call of a binding returns: the call itself has been made already.
+    """The coroutine that a call of a binding returns (`binding_call`): the call is made already.
 
     It can be awaited once, or handed to `asyncio.create_task` and `gather`. `awaited` says whether
     anybody did, `created` where the call was written, `js_class` and `method` what was called.
@@ -89,17 +89,13 @@ class BindingCall(Coroutine[Any, Any, Any]):
     __name__ = "await_and_convert"
     __qualname__ = "_BindingWrapper._conver_and_invoke.<locals>.await_and_convert"
 
-    def __init__(
-        self, work: Awaitable[Any], convert: Callable[[Any], Any], js_class: str, method: str
-    ) -> None:
-        self._made_at = calling(_ABOVE_A_CALL)
-        self.js_class = js_class
-        self.method = method
-        self.awaited = False
-        self._convert = convert
-        self._started = start(work)
-        self._inner: Coroutine[Any, Any, Any] | None = None
-        track(self)
+    _made_at: Place
+    js_class: str
+    method: str
+    awaited: bool
+    _convert: Callable[[Any], Any]
+    _started: asyncio.Future[Any]
+    _inner: Coroutine[Any, Any, Any] | None
 
     @property
     def created(self) -> Location | None:
@@ -140,6 +136,22 @@ class BindingCall(Coroutine[Any, Any, Any]):
     def __repr__(self) -> str:
         place = f" called at {self.created.relative_to(None)}" if self.created else ""
         return f"<coroutine {self.js_class}.{self.method}{place}>"
+
+
+def binding_call(
+    work: Awaitable[Any], convert: Callable[[Any], Any], js_class: str, method: str
+) -> BindingCall:
+    """Begin `work` and return its call, without a constructor, which Python calls by way of C."""
+    call = BindingCall()
+    call._made_at = calling(_ABOVE_A_CALL)
+    call.js_class = js_class
+    call.method = method
+    call.awaited = False
+    call._convert = convert
+    call._started = start(work)
+    call._inner = None
+    track(call)
+    return call
 
 
 class PyodideFuture(asyncio.Future[Any]):

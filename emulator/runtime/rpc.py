@@ -21,7 +21,7 @@ from emulator.runtime.calls import Method, invoke, method_of, positional_limit
 from emulator.runtime.host import current
 from emulator.runtime.js_properties import lookup
 from emulator.runtime.profile import has_importable_env, is_modern
-from emulator.runtime.promises import BindingCall
+from emulator.runtime.promises import binding_call
 from emulator.runtime.proxies import JsProxy, hold, unmangle, wrap
 from emulator.runtime.pyproxy import call_value, unwrap
 from emulator.values import UNDEFINED, Function, HostObject, class_of
@@ -140,9 +140,7 @@ class _BindingWrapper:
     ) -> Any:
         """`_invoke`, of a method that the class of the object has: of most."""
         function, limit, convert = method
-        # Most calls have one argument, or none, and no options.
-        is_as_sent = not kwargs and (not args or (len(args) == 1 and type(args[0]) in UNCHANGED))
-        values = args if is_as_sent else _sent(args, kwargs)
+        values = _sent(args, kwargs) if args or kwargs else args
         if limit is not None and len(values) > limit:
             values = values[:limit]
         # Python calls a function that is given a sequence by way of C, at the cost of ten lines.
@@ -153,7 +151,7 @@ class _BindingWrapper:
         else:
             result = function(held, *values)
         if isinstance(result, Future):
-            return BindingCall(result, convert or cls._convert_result, held.js_class, name)
+            return binding_call(result, convert or cls._convert_result, held.js_class, name)
         return cls._convert_outcome(held, result, name)
 
     @classmethod
@@ -164,7 +162,7 @@ class _BindingWrapper:
         if result is UNDEFINED:
             return None
         if isinstance(result, Future) or inspect.isawaitable(result):
-            return BindingCall(result, cls._convert_result, class_of(held), name)
+            return binding_call(result, cls._convert_result, class_of(held), name)
         return cls._convert_result(result)
 
     def __getattr__(self, name: str) -> Any:
@@ -292,7 +290,7 @@ class _WorkflowBindingWrapper(_BindingWrapper):
         if kwargs:
             values.append({key: to_canonical(value) for key, value in kwargs.items()})
         work = invoke(lookup(self._js, name), values)
-        return BindingCall(work, convert, class_of(self._js), name)
+        return binding_call(work, convert, class_of(self._js), name)
 
     def get(self, *args: Any, **kwargs: Any) -> Any:
         """Return the instance with an id."""
