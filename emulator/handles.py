@@ -19,7 +19,7 @@ class Handle(events.Handle):
     __slots__ = ("scope",)
     # Only the base's own constructor sets another.
     _source_traceback = None
-    # Not the base's: what calls no function of Python's is made in a third of the time.
+    # Not the base's: what has no function of Python's to call is made in half the time.
     __init__ = object.__init__
     scope: Scope | None
 
