@@ -133,7 +133,6 @@ class Invocation(Scope):
         """Whether the handler or work given to `waitUntil` goes on, within its time."""
         return not self.main_done or (self.background.pending and not self.background.out_of_time)
 
-    @property
     def repeats(self) -> bool:
         """Whether the platform repeats the code that runs now, should it fail."""
         return self.retried

@@ -87,9 +87,13 @@ def caller() -> Location | None:
     return location(calling())
 
 
-def calling() -> Place:
-    """`caller`, for what is noted far more often than it is told: see `location`."""
-    frame: FrameType | None = sys._getframe(1)
+def calling(above: int = 1) -> Place:
+    """`caller`, for what is noted far more often than it is told: see `location`.
+
+    The nearest frames `above` it are those of the emulator's that are there in any case: frames are
+    cheap to pass over, and dear to look at.
+    """
+    frame: FrameType | None = sys._getframe(above)
     while frame is not None:
         code = frame.f_code
         if is_users_file(code.co_filename):

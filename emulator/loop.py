@@ -57,7 +57,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, TypeVarTuple, Unpack, 
 from emulator import adaptations, immortal, unawaited
 from emulator.clock import LATEST, MICROSECONDS, Clock
 from emulator.foreign import is_foreign, unwatch_time_outs, watch_time_outs
-from emulator.handles import Handle, Timer
+from emulator.handles import Handle, Timer, make_handle
 from emulator.refusals import Refusals
 from emulator.scope import KERNEL, SCOPE, Scope
 from emulator.stacks import NoStack, Stacks
@@ -180,11 +180,12 @@ class SimLoop(Refusals):
     ) -> Handle:
         if context is None:
             context = copy_context()
-        handle = Handle(callback, args, self, context, context.get(SCOPE) or self.running_scope)
+        scope = context.get(SCOPE) or self.running_scope
+        handle = make_handle(callback, args, self, context, scope)
         if self._closed:
             # A test may set an event after its emulator is gone; nobody waits any more.
             return handle
-        if self._turn is not None and handle.scope is not None and handle.scope.gate is self._turn:
+        if self._turn is not None and scope is not None and scope.gate is self._turn:
             self._steps.append(handle)
         else:
             self._ready.append(handle)
@@ -235,7 +236,7 @@ class SimLoop(Refusals):
     def kernel_soon(self, callback: Callable[..., object], *args: Any) -> Handle:
         """`call_soon` for the emulator's own work, whoever asks for it."""
         # Not by `call_soon`: the emulator itself has no gate.
-        handle = Handle(callback, args, self, self._kernel_context, KERNEL)
+        handle = make_handle(callback, args, self, self._kernel_context, KERNEL)
         if not self._closed:
             self._ready.append(handle)
             if not self.draining:
@@ -264,7 +265,7 @@ class SimLoop(Refusals):
             return self.call_soon(callback, *args, context=context)
         if context is None:
             context = copy_context()
-        handle = Handle(callback, args, self, context, context.get(SCOPE))
+        handle = make_handle(callback, args, self, context, context.get(SCOPE))
         self._inbox.append(handle)
         self.wake_threadsafe()
         return handle
@@ -332,7 +333,7 @@ class SimLoop(Refusals):
     def set_debug(self, enabled: bool) -> None:
         super().set_debug(enabled)
         # Each future that is made asks: here without a frame of Python's.
-        self.get_debug = partial(bool, enabled)  # type: ignore[method-assign]
+        self.get_debug = partial(bool, True) if enabled else bool  # type: ignore[method-assign]
 
     def create_task(self, coro: Any, **options: Any) -> Task:
         if self._closed:

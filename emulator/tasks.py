@@ -84,6 +84,17 @@ class Answer(Future):
     __slots__ = ()
 
 
+class Over(Future):
+    """Done, without a result, when other work has told it that it is over."""
+
+    __slots__ = ()
+
+    def tell(self, _: object) -> None:
+        """What the other work calls back; whoever waited may be gone."""
+        if not self.done():
+            self.set_result(None)
+
+
 class Task(_Crossing, asyncio.Task[Any]):
     """A task of the simulation.
 

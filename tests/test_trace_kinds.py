@@ -43,7 +43,7 @@ def recorded() -> Iterator[tuple[str, ast.Call]]:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
-                and node.func.attr in ("record", "record_each")
+                and node.func.attr in ("record", "record_dict", "record_each")
                 # Other things have a `record` of their own, too.
                 and (name == "kernel.py" or ast.unparse(node.func.value).endswith("kernel"))
             ):

@@ -97,8 +97,15 @@ def call(
     loses its power.
     """
     loop = invocation.kernel.loop
-    answer = Answer(loop=loop)
-    made = _Made(invocation, perform, site, lost, available, invocation.repeats, answer)
+    made = _Made()  # which has no constructor: Python calls one by way of C
+    made.invocation = invocation
+    made.perform = perform
+    made.site = site
+    made.lost = lost
+    made.available = available
+    made.repeats = invocation.repeats()
+    made.answer = answer = Answer(loop=loop)
+    made.ending = ""
     loop.kernel_soon(made.act)
     return answer
 
@@ -123,31 +130,21 @@ class Later:
 
 
 class _Made:
-    """A call that was made, until it is answered."""
+    """A call that was made, until it is answered; `call` makes it."""
 
     __slots__ = (
         *("answer", "available", "ending", "invocation", "lost", "perform"),
         *("repeats", "site"),
     )
 
-    def __init__(
-        self,
-        invocation: Invocation,
-        perform: Callable[[tuple[str, ...]], Any],
-        site: str,
-        lost: Callable[[], Exception],
-        available: Callable[[], Collection[str]] | None,
-        repeats: bool,
-        answer: asyncio.Future[Any],
-    ) -> None:
-        self.invocation = invocation
-        self.perform = perform
-        self.site = site
-        self.lost = lost
-        self.available = available
-        self.repeats = repeats
-        self.answer = answer
-        self.ending = ""
+    invocation: Invocation
+    perform: Callable[[tuple[str, ...]], Any]
+    site: str
+    lost: Callable[[], Exception]
+    available: Callable[[], Collection[str]] | None
+    repeats: bool
+    answer: asyncio.Future[Any]
+    ending: str
 
     def act(self) -> None:
         invocation = self.invocation

@@ -99,7 +99,7 @@ class Outbound:
         answer = self._kernel.loop.create_future()
         answer.add_done_callback(_look_at)
         if invocation.alive:
-            work = self._perform(invocation, request, answer, caller(), invocation.repeats)
+            work = self._perform(invocation, request, answer, caller(), invocation.repeats())
             self._kernel.loop.spawn_kernel(work, "outbound request")
         return answer
 

@@ -169,7 +169,7 @@ async def _send(
             raise _denied(_Attempt(), error, sender, request, where) from None
 
     try:
-        return await outbound.at_site(sender, request, exchange, repeats=sender.repeats)
+        return await outbound.at_site(sender, request, exchange, repeats=sender.repeats())
     except PowerCutHere:
         return await sender.kernel.loop.create_future()  # type: ignore[no-any-return]
 
@@ -208,7 +208,7 @@ def _send_now(
         response.stream = SyncStream(response.stream)
         return response
     try:
-        site = OutboundSite(sender, request, repeats=sender.repeats)
+        site = OutboundSite(sender, request, repeats=sender.repeats())
         early = site.before()
         if early is not None:
             return early

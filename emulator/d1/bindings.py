@@ -8,11 +8,13 @@ runtime's own JavaScript (`cloudflare-internal:d1-api`).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.bindings import calls
 from emulator.d1 import texts
-from emulator.d1.parameters import bound
+from emulator.d1.parameters import UNCHANGED, bound
+from emulator.d1.results import converted_result, converted_results
 from emulator.d1.session import Session
 from emulator.d1.store import Query
 from emulator.runtime.js_text import display
@@ -36,6 +38,7 @@ class D1Database(HostObject):
 
     js_class = "D1Database"
     js_members = frozenset({"prepare", "batch", "exec", "withSession", "dump"})
+    sdk_results = MappingProxyType({"batch": converted_results})
 
     def __init__(self, binding: str, store: Store, service: D1) -> None:
         self._session = Session(binding, store, service)
@@ -46,7 +49,7 @@ class D1Database(HostObject):
 
     def prepare(self, query: Any = UNDEFINED, *_: Any) -> D1PreparedStatement:
         """A statement that can be bound and run."""
-        return D1PreparedStatement(self._session, query)
+        return _statement(self._session, query, [])
 
     def batch(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Run statements in order, all or none of them."""
@@ -86,13 +89,14 @@ class D1DatabaseSession(HostObject):
 
     js_class = "D1DatabaseSession"
     js_members = frozenset({"prepare", "batch", "getBookmark"})
+    sdk_results = MappingProxyType({"batch": converted_results})
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     def prepare(self, query: Any = UNDEFINED, *_: Any) -> D1PreparedStatement:
         """A statement that can be bound and run in this session."""
-        return D1PreparedStatement(self._session, query)
+        return _statement(self._session, query, [])
 
     def batch(self, statements: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Run statements in order, all or none of them."""
@@ -108,18 +112,18 @@ class D1PreparedStatement(Query, HostObject):
 
     js_class = "D1PreparedStatement"
     js_members = frozenset({"bind", "first", "run", "all", "raw", "statement", "params"})
+    sdk_results = MappingProxyType({"run": converted_result, "all": converted_result})
 
-    def __init__(self, session: Session, statement: Any, params: list[Any] | None = None) -> None:
-        self._session = session
-        self.statement = statement
-        self.params = [] if params is None else params
+    __init__ = object.__init__
+    _session: Session
 
     def js_keys(self) -> Iterable[str]:
         return ("statement", "params")
 
     def bind(self, *values: Any) -> D1PreparedStatement:
         """The statement with these parameters; raises `D1_TYPE_ERROR`."""
-        return D1PreparedStatement(self._session, self.statement, list(map(bound, values)))
+        params = [value if type(value) in UNCHANGED else bound(value) for value in values]
+        return _statement(self._session, self.statement, params)
 
     def first(self, column: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """The first row, or one column of it; null where there is no row."""
@@ -156,8 +160,17 @@ class D1PreparedStatement(Query, HostObject):
         return self._session.query("raw", (self,), shape)
 
 
+def _statement(session: Session, statement: Any, params: list[Any]) -> D1PreparedStatement:
+    """Make a statement, without a constructor, which Python calls by way of C."""
+    made: D1PreparedStatement = D1PreparedStatement()
+    made._session = session
+    made.statement = statement
+    made.params = params
+    return made
+
+
 def _one_result(answers: list[Answer]) -> dict[str, Any]:
-    return answers[0].result
+    return answers[0].result()
 
 
 def _batch(session: Session, statements: Any) -> asyncio.Future[Any]:
@@ -169,7 +182,7 @@ def _batch(session: Session, statements: Any) -> asyncio.Future[Any]:
     queries = [
         item if isinstance(item, D1PreparedStatement) else Query(UNDEFINED) for item in statements
     ]
-    return session.query("batch", queries, lambda answers: [answer.result for answer in answers])
+    return session.query("batch", queries, lambda answers: [answer.result() for answer in answers])
 
 
 def _no_method(value: Any, name: str, method: str) -> JsException:

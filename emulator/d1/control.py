@@ -61,7 +61,7 @@ class D1Control:
         except SqlError as error:
             raise d1_error(str(error)) from None
         if any(query.writes for query in queries):
-            self._service.record(self.name, {"call": "execute", "sql": sql, "by": "test"})
+            self._service.record(f"d1 {self.name}", {"call": "execute", "sql": sql, "by": "test"})
         columns = outcome.columns
         return [dict(zip(columns, javascript_row(row, bytes), strict=True)) for row in outcome.rows]
 

@@ -7,7 +7,8 @@ lists of numbers, and every number is a double (`1` in a column without a type i
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, Final
 
 from emulator.d1.texts import type_error
 from emulator.runtime.js_text import display
@@ -17,10 +18,16 @@ if TYPE_CHECKING:
     from emulator.sql.execution import SqlValue
 
 
+# What a statement's `params` have as it was given.
+UNCHANGED: Final = frozenset({str, float, int, NoneType})
+# And what SQLite gets as it is there.
+AS_SENT: Final = frozenset({str, NoneType})
+
+
 def bound(value: Any) -> Any:
     """A value as `params` of a statement has it; raises D1's `D1_TYPE_ERROR`."""
     kind = type(value)
-    if kind is str or kind is float or kind is int or value is None:
+    if kind in UNCHANGED:
         return value
     if kind is bool:
         return int(value)
@@ -38,7 +45,7 @@ def bound(value: Any) -> Any:
 def sent(value: Any) -> SqlValue:
     """A value of `params` as SQLite gets it; raises JSON's `TypeError` for a BigInt."""
     kind = type(value)
-    if kind is str or value is None:
+    if kind in AS_SENT:
         return value  # type: ignore[no-any-return]
     if kind is int:
         return float(value)

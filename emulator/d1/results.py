@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
+from emulator.runtime.rpc_values import JsDict, from_canonical
 from emulator.sql.values import javascript_row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from emulator.sql import Outcome
 
@@ -25,10 +26,19 @@ class Answer(NamedTuple):
     changed: bool
     profile: Profile
 
-    @property
     def meta(self) -> dict[str, Any]:
-        """What D1 tells of the query."""
-        return META[self.profile](self)
+        """What D1 tells of the query; no time passes while SQL runs."""
+        outcome = self.outcome
+        meta = _META[self.profile].copy()
+        if "timings" in meta:
+            meta["timings"] = {"sql_duration_ms": 0}
+        meta["changes"] = outcome.changes
+        meta["last_row_id"] = outcome.last_row_id
+        meta["changed_db"] = self.changed
+        meta["size_after"] = self.size
+        meta["rows_read"] = outcome.read
+        meta["rows_written"] = outcome.written
+        return meta
 
     @property
     def rows(self) -> list[list[Any]]:
@@ -47,50 +57,41 @@ class Answer(NamedTuple):
         columns = self.outcome.columns
         return [dict(zip(columns, row, strict=True)) for row in self.rows]
 
-    @property
     def result(self) -> dict[str, Any]:
         """A `D1Result`."""
-        return {
-            "success": True,
-            "meta": META[self.profile](self),
-            "results": self.objects if self.outcome.rows else [],
-        }
+        results = self.objects if self.outcome.rows else []
+        return {"success": True, "meta": self.meta(), "results": results}
+
+
+def converted_result(result: dict[str, Any]) -> JsDict:
+    """What `from_canonical` makes of a `D1Result`: but for the rows it is known what is in one."""
+    meta = JsDict(result["meta"])
+    if "timings" in meta:
+        meta["timings"] = JsDict(meta["timings"])
+    rows = result["results"]
+    return JsDict({"success": True, "meta": meta, "results": from_canonical(rows) if rows else []})
+
+
+def converted_results(results: list[dict[str, Any]]) -> list[JsDict]:
+    """`converted_result`, of those of a batch."""
+    return [converted_result(result) for result in results]
 
 
 _INFINITE = (float("inf"), float("-inf"))
-
-
-def _of_production(answer: Answer) -> dict[str, Any]:
-    return {
+# What is told of a query, in the order in which it is; `Answer.meta` puts in what varies.
+_COUNTS: Final = dict.fromkeys(
+    ("changes", "last_row_id", "changed_db", "size_after", "rows_read", "rows_written")
+)
+_META: Final[Mapping[Profile, dict[str, Any]]] = {
+    "production": {
         "served_by": "v3-prod",
         "served_by_region": "WEUR",
         "served_by_colo": "AMS",
         "served_by_primary": True,
-        "timings": {"sql_duration_ms": 0},
+        "timings": None,
         "duration": 0,
-        **_counts(answer),
+        **_COUNTS,
         "total_attempts": 1,
-    }
-
-
-def _of_miniflare(answer: Answer) -> dict[str, Any]:
-    return {"served_by": "miniflare.db", "duration": 0, **_counts(answer)}
-
-
-def _counts(answer: Answer) -> dict[str, Any]:
-    outcome = answer.outcome
-    return {
-        "changes": outcome.changes,
-        "last_row_id": outcome.last_row_id,
-        "changed_db": answer.changed,
-        "size_after": answer.size,
-        "rows_read": outcome.read,
-        "rows_written": outcome.written,
-    }
-
-
-# By profile; no time passes while SQL runs.
-META: Mapping[Profile, Callable[[Answer], dict[str, Any]]] = {
-    "production": _of_production,
-    "miniflare": _of_miniflare,
+    },
+    "miniflare": {"served_by": "miniflare.db", "duration": 0, **_COUNTS},
 }

@@ -62,9 +62,9 @@ class D1:
             )
         return store
 
-    def record(self, binding: str, facts: dict[str, Any]) -> None:
-        """Write a query to the trace."""
-        self._kernel.record("query", f"d1 {binding}", **facts)
+    def record(self, subject: str, facts: dict[str, Any]) -> None:
+        """Write a query to the trace; the facts are the event's own."""
+        self._kernel.record_dict("query", subject, facts)
 
     # -- life ------------------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ class Session:
         self._service = service
         self._position = position
         self._sites: dict[str, str] = {}
+        self._subject = f"d1 {binding}"  # in the trace
 
     def disconnect(self) -> None:
         """Let go of the emulator."""
@@ -86,13 +87,13 @@ class Session:
             answers = self._store.query(queries)
         except SqlError as problem:
             facts["error"] = str(problem)
-            self._service.record(self._binding, facts)
+            self._service.record(self._subject, facts)
             raise error(str(problem)) from None
         changes = 0
         for answer in answers:
             changes += answer.outcome.changes
         facts["changes"] = changes
-        self._service.record(self._binding, facts)
+        self._service.record(self._subject, facts)
         if self._position is not None:
             self._move_to(self._store.bookmark())
         return answers

@@ -7,13 +7,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.d1 import migrations
-from emulator.d1.parameters import sent
+from emulator.d1.parameters import AS_SENT, sent
 from emulator.d1.results import Answer
 from emulator.d1.texts import NO_STATEMENTS, NOT_A_TEXT, TOO_LONG
 from emulator.errors import StateError
 from emulator.sql import Database, Source, SqlError
 from emulator.sql.connection import remove
 from emulator.sql.limits import Limits
+from emulator.sql.reading import new_tuple
 from emulator.sql.statements import script
 
 if TYPE_CHECKING:
@@ -81,22 +82,22 @@ class Store:
 
     def query(self, queries: Sequence[Query]) -> list[Answer]:
         """Run queries as one transaction; raises `SqlError`, and then nothing of them stays."""
-        found: list[tuple[Script, Query]] = []
-        for query in queries:
-            if not isinstance(query.statement, str):
-                raise SqlError(NOT_A_TEXT)
-            text = _taken(query.statement)
-            if text is not None:
-                found.append((text, query))
+        if len(queries) == 1:  # as most times: without lists of one
+            text = _script_of(queries[0])
+            if text is None:
+                raise SqlError(NO_STATEMENTS)
+            values = _values_of(queries[0])
+            database = self._database or self.database
+            if database.is_atomic(text):
+                answer = self._run(database, text, values)
+                if not text.reads:
+                    self.version += 1
+                return [answer]
+        found = [(text, query) for query in queries if (text := _script_of(query)) is not None]
         if not found:
             raise SqlError(NO_STATEMENTS)
-        writes, given = False, []
-        for text, query in found:
-            writes = writes or not text.reads
-            params = query.params
-            given.append((text, [sent(value) for value in params] if params else ()))
-        answers = self._run_all(given)
-        if writes:
+        answers = self._run_all([(text, _values_of(query)) for text, query in found])
+        if not all(text.reads for text, _ in found):
             self.version += 1
         return answers
 
@@ -114,11 +115,11 @@ class Store:
         return answers
 
     def _run(self, database: Database, given: Script, values: Sequence[SqlValue]) -> Answer:
-        size, last = database.size, database.last_row_id
+        size, last = database.size(), database.last_row_id
         outcome = database.run_script(given, values)
-        after = database.size
+        after = database.size()
         changed = outcome.changes != 0 or outcome.last_row_id != last or after != size
-        return Answer(outcome, after, changed, self._kernel.profile)
+        return new_tuple(Answer, (outcome, after, changed, self._kernel.profile))
 
     def bookmark(self) -> str:
         """Where the database stands, as sessions pass it on: it grows with each call that wrote."""
@@ -172,6 +173,17 @@ class Store:
         if self._database is not None:
             self._database.close()
             self._database = None
+
+
+def _script_of(query: Query) -> Script | None:
+    if not isinstance(query.statement, str):
+        raise SqlError(NOT_A_TEXT)
+    return _taken(query.statement)
+
+
+def _values_of(query: Query) -> Sequence[SqlValue]:
+    params = query.params
+    return [value if type(value) in AS_SENT else sent(value) for value in params] if params else ()
 
 
 @lru_cache(maxsize=1_000)

@@ -53,7 +53,7 @@ def text(value: Any) -> str:
     """A value as a text in UTF-8: half a surrogate pair becomes U+FFFD."""
     if isinstance(value, Symbol):
         raise JsException("TypeError", "Cannot convert a Symbol value to a string")
-    shown = display(value)
+    shown = value if type(value) is str else display(value)
     return shown if shown.isascii() else utf8(shown).decode()
 
 

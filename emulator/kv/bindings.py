@@ -77,7 +77,7 @@ class KvNamespace(HostObject):
     def _read_one(self, operation: str, key: str, reading: Reading) -> asyncio.Future[Any]:
         def perform(*, stale: bool) -> Any:
             rules.check_cache_ttl("GET", reading.cache_ttl)
-            entry = self._namespace.get(key, self._now, stale=stale)
+            entry = self._namespace.get(key, self._service.clock.now, stale=stale)
             value = None if entry is None else _converted(entry.value, reading.type)
             if operation == "get":
                 return value
@@ -91,7 +91,9 @@ class KvNamespace(HostObject):
         def perform(*, stale: bool) -> Any:
             rules.check_keys(keys, reading.type or "text")
             rules.check_cache_ttl("GET_BULK", reading.cache_ttl)
-            found = {key: self._namespace.get(key, self._now, stale=stale) for key in keys}
+            found = {
+                key: self._namespace.get(key, self._service.clock.now, stale=stale) for key in keys
+            }
             rules.check_size([entry.value for entry in found.values() if entry is not None])
             shape = _value if operation == "get" else _with_metadata
             return JsMap(
@@ -106,7 +108,7 @@ class KvNamespace(HostObject):
 
     def _differs(self, operation: str, keys: _Keys) -> bool:
         """Whether a stale read would show something else."""
-        now = self._now
+        now = self._service.clock.now
         if not self._namespace.is_fresh(now):
             return False
         shape = _only_value if operation == "get" else _value_and_metadata
@@ -139,7 +141,7 @@ class KvNamespace(HostObject):
         strict = self._service.profile == "production"
         after = "" if listing.cursor is None else rules.key_of(listing.cursor, strict=strict)
         limit = listing.limit if listing.limit > 0 else rules.MOST_KEYS
-        return listing.prefix, limit, after, self._now
+        return listing.prefix, limit, after, self._service.clock.now
 
     # -- writes ----------------------------------------------------------------------------------
 
@@ -167,7 +169,7 @@ class KvNamespace(HostObject):
 
     def _put(self, key: str, value: bytes, writing: Writing) -> asyncio.Future[Any]:
         def perform(*, stale: bool) -> Any:
-            seconds = self._now // _SECOND
+            seconds = self._service.clock.now // _SECOND
             expiration = rules.expiration(writing.expiration, writing.expiration_ttl, seconds)
             rules.check_metadata(writing.metadata)
             rules.check_value(value)
@@ -192,10 +194,6 @@ class KvNamespace(HostObject):
 
     # -- the way to the service ------------------------------------------------------------------
 
-    @property
-    def _now(self) -> int:
-        return self._service.now
-
     def _call(
         self,
         operation: str,
@@ -206,7 +204,7 @@ class KvNamespace(HostObject):
     ) -> asyncio.Future[Any]:
         """Make a call, and tell the trace of it; what `differs` may be read stale."""
         invocation = calls.caller_of()
-        if differs is None:
+        if differs is None and invocation.minds_effects:
             invocation.effect(f"a change in the KV namespace {self._binding}")
         told = {"call": operation, **facts, "by": invocation.subject}
 
@@ -217,9 +215,10 @@ class KvNamespace(HostObject):
             try:
                 answer = perform(stale=stale)
             except JsException as error:
-                self._service.record(self._binding, **told, error=error.message)
+                told["error"] = error.message
+                self._service.record(self._binding, told)
                 raise
-            self._service.record(self._binding, **told)
+            self._service.record(self._binding, told)
             return answer
 
         def available() -> Collection[str]:

@@ -101,7 +101,7 @@ class KvControl:
         rules.check_metadata(writing.metadata)
         rules.check_value(data)
         self._service.put(self._namespace, key, Entry(data, expiration, writing.metadata))
-        self._service.record(self.name, call="put", by="test", key=key)
+        self._service.record(self.name, {"call": "put", "by": "test", "key": key})
 
     def delete(self, *keys: str) -> None:
         """Delete entries now, those that are there."""
@@ -109,7 +109,7 @@ class KvControl:
         def delete() -> None:
             for key in keys:
                 self._service.delete(self._namespace, key)
-                self._service.record(self.name, call="delete", by="test", key=key)
+                self._service.record(self.name, {"call": "delete", "by": "test", "key": key})
 
         self._caller.inside(delete)
 

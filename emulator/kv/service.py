@@ -26,6 +26,7 @@ class Kv:
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
+        self.clock = kernel.clock
         self._bindings: list[KvNamespace] = []
         self._records: list[Record] = []
         self._ids: dict[Namespace, str] = {}
@@ -64,19 +65,19 @@ class Kv:
             self._ids[namespace] = id
         return namespace
 
-    def record(self, binding: str, **facts: Any) -> None:
-        """Write a call to the trace."""
-        self._kernel.record("kv", f"kv {binding}", **facts)
+    def record(self, binding: str, facts: dict[str, Any]) -> None:
+        """Write a call to the trace; the facts are the event's own."""
+        self._kernel.record_dict("kv", f"kv {binding}", facts)
 
     def put(self, namespace: Namespace, key: str, entry: Entry) -> None:
         """Store an entry."""
-        namespace.put(key, entry, self.now)
-        self._records.append([self._ids[namespace], self.now, key, list(entry)])
+        namespace.put(key, entry, self.clock.now)
+        self._records.append([self._ids[namespace], self.clock.now, key, list(entry)])
 
     def delete(self, namespace: Namespace, key: str) -> None:
         """Delete a key."""
-        if namespace.delete(key, self.now):
-            self._records.append([self._ids[namespace], self.now, key, None])
+        if namespace.delete(key, self.clock.now):
+            self._records.append([self._ids[namespace], self.clock.now, key, None])
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -87,7 +88,9 @@ class Kv:
 
     def snapshot(self) -> Record:
         """The whole state: each namespace's id and what is in it."""
-        return [[id, one.snapshot(self.now)] for id, one in self.namespaces.items() if len(one)]
+        return [
+            [id, one.snapshot(self.clock.now)] for id, one in self.namespaces.items() if len(one)
+        ]
 
     def rebuild(self, snapshot: Record | None, records: Iterable[Record]) -> None:
         """Start again from stored state; namespaces that no Worker binds to any more are kept."""

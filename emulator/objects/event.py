@@ -84,7 +84,6 @@ class ObjectScope(Invocation):
         event = EVENT.get()
         return None if event is None else event.event_record
 
-    @property
     def repeats(self) -> bool:
         """Whether the platform repeats what began the event, should it fail."""
         event = EVENT.get()

@@ -70,7 +70,7 @@ class ObjectTarget:
 
     def _send(self, caller: Invocation, method: str, work: Work) -> asyncio.Future[Any]:
         in_request = caller.is_test or (caller.in_request and not caller.main_done)
-        sent = _Sent(self, caller, method, work, (in_request, caller.repeats))
+        sent = _Sent(self, caller, method, work, (in_request, caller.repeats()))
         site = "" if caller.is_test else self.objects.site(self._binding, method)
         return calls.call(caller, sent.perform, site=site, lost=texts.power_lost)
 

@@ -5,6 +5,7 @@ Numbers such as 2.9 are rules of the reference on Cloudflare Queues.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from emulator.bindings import calls
@@ -13,6 +14,7 @@ from emulator.queues.limits import internal_error
 from emulator.queues.model import Backlog, Batch, Delivery, Outgoing
 from emulator.runtime.host import current
 from emulator.runtime.pyproxy import iterate
+from emulator.runtime.rpc_values import JsDict, from_canonical
 from emulator.values import (
     UNDEFINED,
     ArrayBuffer,
@@ -40,6 +42,13 @@ _JSON_BY_DEFAULT = "queues_json_messages"
 _ANY_VALUE: Mapping[Profile, str] = {"production": "JsValue", "miniflare": "Value"}
 
 
+def _converted_answer(answer: dict[str, Any]) -> JsDict:
+    """What `from_canonical` makes of the answer to a send, of which it is known what is in it."""
+    told = JsDict(answer["metadata"]["metrics"])
+    told["oldestMessageTimestamp"] = from_canonical(told["oldestMessageTimestamp"])
+    return JsDict({"metadata": JsDict({"metrics": told})})
+
+
 class WorkerQueue(HostObject):
     """A producer binding (1.1).
 
@@ -48,6 +57,7 @@ class WorkerQueue(HostObject):
 
     js_class = "WorkerQueue"
     js_members = frozenset({"send", "sendBatch", "metrics"})
+    sdk_results = MappingProxyType({"send": _converted_answer, "sendBatch": _converted_answer})
 
     def __init__(self, queue: str, sending: Sending) -> None:
         self._queue = queue
@@ -75,7 +85,8 @@ class WorkerQueue(HostObject):
             raise _wrong_parameter("send", 1, _ANY_VALUE[invocation.kernel.profile])
         given = _options("send", arguments, options.SEND, invocation)
         message = one_message(invocation, {**given, "body": arguments[0]})
-        invocation.effect(f"a message to the queue {self._queue}")
+        if invocation.minds_effects:
+            invocation.effect(f"a message to the queue {self._queue}")
         return self._sending.send(self._queue, "send", [message], invocation)
 
     def _send_many(self, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:

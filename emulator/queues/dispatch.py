@@ -87,7 +87,7 @@ class Dispatch:
 
     def arm(self, queue: str) -> None:
         """Let the queue's one timer fall due when the next batch does."""
-        now, concurrency = self._kernel.now, self._concurrency(queue)
+        now, concurrency = self._kernel.clock.now, self._concurrency(queue)
         due = self._broker.wake_at(queue, now, concurrency=concurrency)
         self._set(self._timers, queue, due, self._deliver, passive=False)
         if self._possible or self._beside:
@@ -107,7 +107,7 @@ class Dispatch:
         passive: bool,
     ) -> None:
         if due is not None:
-            due = max(due, self._kernel.now)
+            due = max(due, self._kernel.clock.now)
         timer = timers.get(queue)
         if timer is not None:
             if timer.due == due:

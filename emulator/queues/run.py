@@ -142,7 +142,6 @@ class ConsumerRun(Invocation):
         """What its calls on the batch came to so far, whoever gets to know."""
         return self._record.result(self.outcome)
 
-    @property
     def repeats(self) -> bool:
         """Whether the platform delivers again what the code that runs now fails to do.
 

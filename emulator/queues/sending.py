@@ -54,7 +54,7 @@ class Sending:
         """
         loop = self._kernel.loop
         answer = Answer(loop=loop)
-        facts = (invocation, invocation.repeats)
+        facts = (invocation, invocation.repeats())
         loop.kernel_soon(self._perform, queue, verb, messages, facts, answer)
         return answer
 
@@ -90,7 +90,7 @@ class Sending:
             return
         # The answer tells of the queue as it was before these messages (1.3).
         before = {"metadata": {"metrics": metrics(self._backlog(queue))}}
-        now = self._kernel.now
+        now = self._kernel.clock.now
         self.enter(queue, messages, by=invocation.subject, link=invocation.link_at(now))
         if action == "crash_after":
             invocation.cut_power()
@@ -122,7 +122,7 @@ class Sending:
 
         `link` is `Invocation.link_at` of what led to them.
         """
-        self._chain.sent(messages, link, self._kernel.now)
+        self._chain.sent(messages, link, self._kernel.clock.now)
         sent = [(message.id, by, message.body, message.content_type) for message in messages]
         names = ("id", "by", "body", "content_type")
         self._kernel.record_each("send", f"queue {queue}", names, sent)

@@ -97,7 +97,7 @@ class Queues:
     def _store(
         self, queue: str, messages: Sequence[Outgoing], copies: Copies, dropped: int
     ) -> None:
-        now = self._kernel.now
+        now = self._kernel.clock.now
         if dropped:
             self.broker.lose(queue, dropped, now)
         if messages:
@@ -107,7 +107,7 @@ class Queues:
         self._dispatch.arm(queue)
 
     def _backlog(self, queue: str) -> Backlog:
-        return self.broker.backlog(queue, self._kernel.now)
+        return self.broker.backlog(queue, self._kernel.clock.now)
 
     @property
     def names(self) -> list[str]:

@@ -9,10 +9,12 @@ from typing import Any
 
 from emulator.location import Location, Place, calling, location
 from emulator.runtime.host import running
-from emulator.tasks import Answer
+from emulator.tasks import Answer, Over
 
 _add_done_callback = asyncio.Future.add_done_callback
 _await = asyncio.Future.__await__
+# `calling`, what makes a call, and two functions at least of the wrapper that asks for it.
+_ABOVE_A_CALL = 4
 
 
 def start(work: Awaitable[Any]) -> asyncio.Future[Any]:
@@ -46,16 +48,11 @@ async def outcome(work: asyncio.Future[Any]) -> Any:
 
 def _over(work: asyncio.Future[Any]) -> asyncio.Future[Any]:
     """A future of its own that is done when the work is."""
-    over: asyncio.Future[Any] = work.get_loop().create_future()
-
-    def tell(_: object) -> None:
-        if not over.done():
-            over.set_result(None)
-
+    over = Over(loop=work.get_loop())
     if work.done():
         over.set_result(None)
     else:
-        work.add_done_callback(tell)
+        work.add_done_callback(over.tell)
     return over
 
 
@@ -73,7 +70,7 @@ def _track_promise(promise: PyodideFuture) -> None:
 
 
 class BindingCall(Coroutine[Any, Any, Any]):
-    """The coroutine that a call of a binding returns: the call itself has been made already.
+    """The coroutine that a call of a binding returns (`binding_call`): the call is made already.
 
     It can be awaited once, or handed to `asyncio.create_task` and `gather`. `awaited` says whether
     anybody did, `created` where the call was written, `js_class` and `method` what was called.
@@ -92,17 +89,13 @@ class BindingCall(Coroutine[Any, Any, Any]):
     __name__ = "await_and_convert"
     __qualname__ = "_BindingWrapper._conver_and_invoke.<locals>.await_and_convert"
 
-    def __init__(
-        self, work: Awaitable[Any], convert: Callable[[Any], Any], js_class: str, method: str
-    ) -> None:
-        self._made_at = calling()
-        self.js_class = js_class
-        self.method = method
-        self.awaited = False
-        self._convert = convert
-        self._started = start(work)
-        self._inner: Coroutine[Any, Any, Any] | None = None
-        track(self)
+    _made_at: Place
+    js_class: str
+    method: str
+    awaited: bool
+    _convert: Callable[[Any], Any]
+    _started: asyncio.Future[Any]
+    _inner: Coroutine[Any, Any, Any] | None
 
     @property
     def created(self) -> Location | None:
@@ -143,6 +136,22 @@ class BindingCall(Coroutine[Any, Any, Any]):
     def __repr__(self) -> str:
         place = f" called at {self.created.relative_to(None)}" if self.created else ""
         return f"<coroutine {self.js_class}.{self.method}{place}>"
+
+
+def binding_call(
+    work: Awaitable[Any], convert: Callable[[Any], Any], js_class: str, method: str
+) -> BindingCall:
+    """Begin `work` and return its call, without a constructor, which Python calls by way of C."""
+    call = BindingCall()
+    call._made_at = calling(_ABOVE_A_CALL)
+    call.js_class = js_class
+    call.method = method
+    call.awaited = False
+    call._convert = convert
+    call._started = start(work)
+    call._inner = None
+    track(call)
+    return call
 
 
 class PyodideFuture(asyncio.Future[Any]):
@@ -233,7 +242,7 @@ def promise(
     started = start(work)
     result = PyodideFuture(loop=started.get_loop())
     result.method = method
-    result._made_at = calling()
+    result._made_at = calling(_ABOVE_A_CALL if js_class else 1)
 
     def settle(done: asyncio.Future[Any]) -> None:
         if result.done():

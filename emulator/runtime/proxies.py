@@ -36,11 +36,13 @@ from emulator.runtime.promises import PyodideFuture, promise
 from emulator.runtime.pyproxy import (
     BORROWED,
     DESTROYED,
+    UNCHANGED,
     JsBigInt,
     PyProxy,
     call_value,
     iterate,
     jsnull,
+    to_host,
     unwrap,
 )
 from emulator.values import (
@@ -503,7 +505,8 @@ host_proxy: Callable[..., type[JsProxy]] = functools.cache(_host_class)
 
 def _host_member(name: str, self: JsProxy) -> Any:
     """What `_member` gives for a member of a host object."""
-    return _own_member(self._js, name, self._js.js_lookup(name))
+    host = self._js  # once: Python has no short way where there is a `__getattr__`
+    return _own_member(host, name, host.js_lookup(name))
 
 
 def _host_getitem(self: JsProxy, key: Any) -> Any:
@@ -728,6 +731,10 @@ class _HostMethod(Function):
         self.host = host
 
     def __call__(self, *args: Any) -> Any:
+        return self.invoke(args)
+
+    def invoke(self, args: Sequence[Any]) -> Any:
+        """Call it with canonical values."""
         result = invoke(self.call, args)
         if isinstance(result, HostObject):  # which none awaits
             return result
@@ -738,10 +745,13 @@ class _HostMethod(Function):
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a JavaScript function from Python: keyword arguments are one trailing plain object."""
-    values = list(map(unwrap, args))
+    values = [arg if type(arg) in UNCHANGED else unwrap(arg) for arg in args]
     if kwargs:
         values.append({name: unwrap(value) for name, value in kwargs.items()})
-    result = call_value(function, *values)
+    if type(function) is _HostMethod:  # as most: what `call_value` does, without a way through C
+        result = function.invoke([to_host(value) for value in values])
+    else:
+        result = call_value(function, *values)
     if type(result) is not PyodideFuture:
         result = wrap(result)
     if type(result) is not PyodideFuture:

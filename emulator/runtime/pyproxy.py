@@ -61,6 +61,8 @@ EXHAUSTED: Final = (
     f"This borrowed proxy was automatically destroyed when an iterator was exhausted.{_HINT}"
 )
 
+# What is the same in JavaScript's hands.
+UNCHANGED: Final = frozenset({str, bool, float})
 # What is the same for every host object.
 _PLAIN: Final = frozenset({str, bool, int, float, NoneType, type(UNDEFINED)})
 
@@ -155,7 +157,7 @@ def visible(obj: Any) -> dict[str, Any] | list[Any] | None:
 def unwrap(value: Any) -> Any:
     """Return the JavaScript value of a Python one, as for an argument of any `js` function."""
     kind = type(value)
-    if kind is str or kind is bool or kind is float:
+    if kind in UNCHANGED:
         return value
     if kind is int:
         return value if -SAFE < value < SAFE else BigInt(value)

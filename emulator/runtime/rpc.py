@@ -17,11 +17,11 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime import frozen_rpc, frozen_workflows
-from emulator.runtime.calls import invoke, positional_limit
+from emulator.runtime.calls import Method, invoke, method_of, positional_limit
 from emulator.runtime.host import current
 from emulator.runtime.js_properties import lookup
 from emulator.runtime.profile import has_importable_env, is_modern
-from emulator.runtime.promises import BindingCall
+from emulator.runtime.promises import binding_call
 from emulator.runtime.proxies import JsProxy, hold, unmangle, wrap, wrap_host
 from emulator.runtime.pyproxy import call_value, unwrap
 from emulator.values import UNDEFINED, Function, HostObject, class_of
@@ -41,6 +41,19 @@ from emulator.runtime.rpc_values import (
 )
 from emulator.runtime.rpc_values import register_class as register_class
 from emulator.runtime.rpc_values import to_canonical as to_canonical
+
+
+def _sent(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sequence[Any]:
+    """The canonical values of arguments; those with names are one trailing object."""
+    values: Sequence[Any] = args
+    for arg in args:
+        if type(arg) not in UNCHANGED:
+            values = [arg if type(arg) in UNCHANGED else to_canonical(arg) for arg in args]
+            break
+    if kwargs:
+        options = {key: to_canonical(value) for key, value in kwargs.items()}
+        return [*values, options]
+    return values
 
 
 class _BindingWrapper:
@@ -109,14 +122,7 @@ class _BindingWrapper:
         cls, held: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str
     ) -> Any:
         """Call a function of the object that is `held`."""
-        values: Sequence[Any] = args
-        for arg in args:
-            if type(arg) not in UNCHANGED:
-                values = [to_canonical(arg) for arg in args]
-                break
-        if kwargs:
-            options = {key: to_canonical(value) for key, value in kwargs.items()}
-            values = [*values, options]
+        values = _sent(args, kwargs)
         if type(function) is MethodType:
             limit = positional_limit(function.__func__)
             result = function(*(values if limit is None else values[:limit]))
@@ -125,39 +131,69 @@ class _BindingWrapper:
         elif isinstance(function, HostObject):
             result = function(*values)  # type: ignore[operator]
         else:
-            result = invoke(function, values) if values else function()
-        if result is UNDEFINED:
-            return None
+            result = invoke(function, values)
+        return cls._convert_outcome(held, result, name)
+
+    @classmethod
+    def _call_method(
+        cls, held: Any, method: Method, args: tuple[Any, ...], kwargs: dict[str, Any], name: str
+    ) -> Any:
+        """`_invoke`, of a method that the class of the object has: of most."""
+        function, limit, convert = method
+        values = _sent(args, kwargs) if args or kwargs else args
+        if limit is not None and len(values) > limit:
+            values = values[:limit]
+        # Python calls a function that is given a sequence by way of C, at the cost of ten lines.
+        if not values:
+            result = function(held)
+        elif len(values) == 1:
+            result = function(held, values[0])
+        else:
+            result = function(held, *values)
+        if isinstance(result, Future):
+            return binding_call(result, convert or cls._convert_result, held.js_class, name)
+        return cls._convert_outcome(held, result, name)
+
+    @classmethod
+    def _convert_outcome(cls, held: Any, result: Any, name: str) -> Any:
+        """What user code sees of what a method returned: a promise is a call."""
         if isinstance(result, HostObject):  # which none awaits
             return cls._convert_host(result)
+        if result is UNDEFINED:
+            return None
         if isinstance(result, Future) or inspect.isawaitable(result):
-            return BindingCall(result, cls._convert_result, class_of(held), name)
+            return binding_call(result, cls._convert_result, class_of(held), name)
         return cls._convert_result(result)
 
     def __getattr__(self, name: str) -> Any:
         if name[:2] == "__" or name == "_binding":
             raise AttributeError(name)
-        held = self._binding._js_unwrap()
-        if isinstance(held, HostObject) and name in held.js_members:
-            is_plain = type(held).js_lookup is HostObject.js_lookup
-            member = getattr(held, name) if is_plain else held.js_lookup(name)
-        elif name == "typeof" or (name[0] != "_" and hasattr(type(self._binding), name)):
-            return self._of_proxy(name)
-        else:
-            member = lookup(held, unmangle(name))
-        is_method = type(member) is MethodType
-        if not is_method and (not callable(member) or isinstance(member, HostObject)):
-            result = self._convert_result(member)
-        else:
-            # Kept in `self`, it must not hold `self`: one garbage cycle per message is a lot.
-            call = type(self)._invoke
+        # Each look at an attribute of `self` costs: Python has no short way where there is a
+        # `__getattr__`.
+        cls, held = type(self), self._binding._js_unwrap()
+        kind: Any = type(held)
+        call: Callable[..., Any] = cls._call_method
+        member: Any = method_of(kind, name)
+        if member is None:
+            call = cls._invoke
+            if isinstance(held, HostObject) and name in held.js_members:
+                member = held.js_lookup(name)
+            elif name == "typeof" or (name[0] != "_" and hasattr(type(self._binding), name)):
+                return self._of_proxy(name)
+            else:
+                member = lookup(held, unmangle(name))
+            is_method = type(member) is MethodType
+            if not is_method and (not callable(member) or isinstance(member, HostObject)):
+                result = cls._convert_result(member)
+                setattr(self, name, result)
+                return result
 
-            def wrapper(*args: Any, **kwargs: Any) -> Any:
-                return call(held, member, args, kwargs, name)
+        # Kept in `self`, it must not hold `self`: one garbage cycle per message is a lot.
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return call(held, member, args, kwargs, name)
 
-            result = wrapper
-        self.__dict__[name] = result
-        return result
+        setattr(self, name, wrapper)
+        return wrapper
 
     def _of_proxy(self, name: str) -> Any:
         """What `JsProxy` has in Python, `to_py` say, goes before what the object has."""
@@ -254,7 +290,7 @@ class _WorkflowBindingWrapper(_BindingWrapper):
         if kwargs:
             values.append({key: to_canonical(value) for key, value in kwargs.items()})
         work = invoke(lookup(self._js, name), values)
-        return BindingCall(work, convert, class_of(self._js), name)
+        return binding_call(work, convert, class_of(self._js), name)
 
     def get(self, *args: Any, **kwargs: Any) -> Any:
         """Return the instance with an id."""

@@ -114,7 +114,7 @@ class ServiceTarget:
     ) -> asyncio.Future[Any]:
         services, (binding, service, entrypoint) = self._known, self._place
         in_request = caller.is_test or (caller.in_request and not caller.main_done)
-        repeats = caller.repeats
+        repeats = caller.repeats()
 
         def perform(_: object) -> Any:
             if request is not None and self._routed:

@@ -28,7 +28,7 @@ from emulator.sql.errors import SqlError
 from emulator.sql.execution import Execution
 from emulator.sql.functions import Functions
 from emulator.sql.limits import LIMITS
-from emulator.sql.reading import Outcome, Reading
+from emulator.sql.reading import Outcome, Reading, new_tuple
 from emulator.sql.regulator import Regulator
 from emulator.sql.statements import script
 
@@ -115,7 +115,8 @@ class Database:
         if not given.reads or given.may_defer:
             self._finish(given)
         self.last_row_id = cursor.lastrowid or 0
-        return Outcome(_columns(cursor), rows, changes, self.last_row_id, *counts)
+        last, columns = self.last_row_id, _columns(cursor)
+        return new_tuple(Outcome, (columns, rows, changes, last, *counts))
 
     def open(self, sql: str, values: Sequence[SqlValue] = ()) -> Reading:
         """Run statements as `run` does, to read the rows of the last one by one."""
@@ -282,7 +283,6 @@ class Database:
 
     # -- as a whole ------------------------------------------------------------------------------
 
-    @property
     def size(self) -> int:
         """Bytes that its pages take, as `databaseSize` and `size_after` tell."""
         if self._size is None:

@@ -95,9 +95,10 @@ class Trace(Sequence[Event]):
     def add(self, at: int, kind: str, subject: str, data: dict[str, Any]) -> None:
         """`record`, with data that is this event's own; what follows a trace overrides this one."""
         plain = self._plain
-        for key, value in data.items():
-            if type(value) not in plain:
-                data[key] = self._kept(value)
+        for value in data.values():
+            if type(value) not in plain:  # seldom
+                data.update({key: self._kept(value) for key, value in data.items()})
+                break
         self._events.append((at, kind, subject, data))
 
     def record_each(

@@ -9,10 +9,11 @@ which is also what is raised. Everything else is here.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 
 # Every int strictly between -SAFE and SAFE is a JavaScript number; Pyodide makes a BigInt of the
@@ -90,6 +91,9 @@ class HostObject:
     One with `__aiter__` can be iterated with `async for`. User code may assign only to members that
     are properties with a setter, and to event handlers (`onabort`).
 
+    `sdk_results` has, for methods whose promise is of something that is always made in the same
+    way, a quicker way to do with it what the SDK does with a result.
+
     A class that user code may construct (`js.Headers.new(...)`) is called with canonical values,
     through a classmethod `js_new` if it has one; `js_statics` lists its static methods.
     """
@@ -97,6 +101,7 @@ class HostObject:
     js_class: ClassVar[str]
     js_members: ClassVar[frozenset[str]] = frozenset()
     js_statics: ClassVar[frozenset[str]] = frozenset()
+    sdk_results: ClassVar[Mapping[str, Callable[[Any], Any]]] = MappingProxyType({})
     # What user code set on one instance, under names that are no members.
     _js_own: dict[str, Any] | None = None
 

@@ -410,7 +410,6 @@ class WorkflowRun(Invocation):
             self._workflows.warned.add(id)
             self.log("warn", _RETRIED)
 
-    @property
     def repeats(self) -> bool:
         """Whether the platform repeats the code that runs now: a step with a retry left."""
         return bool(_IN_STEP.get())

@@ -147,7 +147,7 @@ class Workflows:
     ) -> asyncio.Future[Any]:
         """Do something for a caller when its turn comes; faults of `site` strike on the way."""
         answer = Answer(loop=self.kernel.loop)
-        caller = (invocation, invocation.repeats)
+        caller = (invocation, invocation.repeats())
         self.kernel.loop.kernel_soon(self._perform, caller, perform, site, answer)
         return answer
 
@@ -260,7 +260,7 @@ class Workflows:
     ) -> asyncio.Future[Any]:
         """Send an event, from user code or a test; the faults of `event` strike either."""
         answer = Answer(loop=self.kernel.loop)
-        caller = (invocation, invocation.repeats)
+        caller = (invocation, invocation.repeats())
         event = (workflow, id, kind, payload)
         self.kernel.loop.kernel_soon(self._send_event, caller, event, answer)
         return answer

@@ -1,20 +1,15 @@
-"""What an operation costs, in calls of functions: the same on any machine, however busy it is.
-
-`tests.benchmarks.d1` shows the time. It is spent in no one place: what makes operations slower is a
-call more here and there, and that is what the budgets notice.
-"""
+"""What an operation of D1 costs, in calls of functions; `tests.benchmarks.d1` shows times."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import pytest
 
+from tests.call_counts import COUNT, calls_of
 from tests.d1.d1_bench import EXTERNAL, FROZEN, running
 
 _TABLE = "CREATE TABLE jobs (id INTEGER PRIMARY KEY, name TEXT)"
-_COUNT = 50
 
 
 async def _run(db: Any, number: int) -> None:
@@ -29,34 +24,23 @@ async def _all(db: Any, number: int) -> None:
     await db.prepare("SELECT id, name FROM jobs WHERE id = ?").bind(number).all()
 
 
-# By the SDK of today and by the one before it; a call of a Python function, or one of its steps,
-# counts as one of C's does. When `run` made 259 and 267 it was slower by nearly a quarter.
-_BUDGETS = {"run": (_run, 195, 218), "first": (_first, 180, 209), "all": (_all, 184, 205)}
+# By the SDK of today and by the one before it. When `run` made 259 and 267 it was slower by nearly
+# a quarter than with 195 and 218.
+_BUDGETS = {"run": (_run, 167, 197), "first": (_first, 165, 191), "all": (_all, 159, 187)}
 
 
 async def _calls(operation: Any, date: str) -> float:
-    """How many calls of functions one operation makes."""
-    counted = 0
-
-    def count(frame: object, event: str, argument: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
+    found: list[float] = []
 
     async def handle(env: Any) -> str:
-        await operation(env.DB, _COUNT)  # what is looked up but once
-        sys.setprofile(count)
-        try:
-            for number in range(_COUNT):
-                await operation(env.DB, number)
-        finally:
-            sys.setprofile(None)
+        found.append(await calls_of(operation, env.DB))
         return "done"
 
     async with running(handle, _TABLE, config={"compatibility_date": date}) as emulator:
         response = await emulator.fetch("/")
         assert response.text == "done", response.text
-        assert len(emulator.d1["DB"].rows("jobs")) in (0, _COUNT + 1)
-    return counted / _COUNT
+        assert len(emulator.d1["DB"].rows("jobs")) in (0, COUNT + 1)
+    return found[0]
 
 
 @pytest.mark.asyncio

@@ -101,21 +101,21 @@ def test_sql_may_ask_for_the_counts_of_its_own_statements() -> None:
     with database(None, *USERS) as made:
         made.run("UPDATE u SET n = 1")
         made.begin()
-        _ = made.size
+        _ = made.size()
         made.commit()
         assert rows(made, "SELECT changes(), last_insert_rowid()") == [(9, 2)]
 
 
 def test_the_size_grows_and_shrinks_with_the_pages() -> None:
     with database(None, "CREATE TABLE t (a)") as made:
-        empty = made.size
+        empty = made.size()
         assert empty % 4096 == 0
         made.run("INSERT INTO t VALUES (zeroblob(100000))")
-        full = made.size
+        full = made.size()
         made.run("DELETE FROM t")
-        assert empty < made.size + 4096 <= full
+        assert empty < made.size() + 4096 <= full
         made.run("DROP TABLE t")
-        assert made.size == empty - 4096
+        assert made.size() == empty - 4096
 
 
 def test_a_statement_with_rows_gives_its_columns_in_order_duplicates_included() -> None:

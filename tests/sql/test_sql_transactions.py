@@ -216,9 +216,9 @@ def test_a_database_can_be_thrown_away(tmp_path: Path) -> None:
         with database(path, TABLE, "INSERT INTO t VALUES (1), (2), (3)") as made:
             reading = made.open("SELECT a FROM t")
             assert reading.fetch() == (1,)
-            size = made.size
+            size = made.size()
             made.reset()
-            assert made.size < size
+            assert made.size() < size
             assert problem(made, "SELECT * FROM t") == "no such table: t: SQLITE_ERROR"
             with pytest.raises(SqlError, match="canceled because the database was deleted"):
                 reading.fetch()

@@ -67,7 +67,7 @@ def _find(call: Call) -> _Named:
 
 
 def _told(call: Call, named: _Named, what: str, **facts: Any) -> None:
-    call.platform.kv.record(named.title, call=what, by="rest", **facts)
+    call.platform.kv.record(named.title, {"call": what, "by": "rest", **facts})
 
 
 def _refusal(error: JsException) -> ApiError:
