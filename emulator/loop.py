@@ -443,7 +443,7 @@ class SimLoop(Refusals):
     bottom = enter.__code__
 
     def _run_ready(self, budget: int) -> int:
-        ready, steps, stacks = self._ready, self._steps, self.stacks
+        ready, steps, stacks, tracked = self._ready, self._steps, self.stacks, unawaited.inside()
         handle: Any = None
         try:
             while True:
@@ -476,7 +476,7 @@ class SimLoop(Refusals):
                             handle = self._pick(handle)
                             scope = handle.scope
                         self.running_scope = scope
-                        unawaited.track(scope is not KERNEL)
+                        unawaited.track(0 if scope is KERNEL else tracked)
                         self.on_scope(scope)
                     if scope is not None and scope.gate is not None and self._turn is None:
                         if not scope.gate.admit(handle):

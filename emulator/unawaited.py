@@ -25,6 +25,8 @@ _python: Any = warnings
 # debug mode has 10, and 0 is none.
 _inside = 0
 _warn: Hook = _python._warn_unawaited_coroutine
+# Called with a depth: notes from now on where coroutines are made, or, with 0, does not.
+track = sys.set_coroutine_origin_tracking_depth
 
 
 def hook(report: Report) -> Hook:
@@ -56,9 +58,9 @@ def restore(before: tuple[Hook, int, int]) -> None:
     sys.set_coroutine_origin_tracking_depth(outside)
 
 
-def track(on: bool) -> None:
-    """Note from now on where coroutines are made, or do not."""
-    sys.set_coroutine_origin_tracking_depth(_inside if on else 0)
+def inside() -> int:
+    """The depth to `track` where user code runs; 0 is for the emulator's own."""
+    return _inside
 
 
 def _made_at(coroutine: Any) -> Location | None:
