@@ -648,7 +648,7 @@ to_proxy = wrap
 
 def _wrap_other(value: Any) -> Any:
     if isinstance(value, HostObject):
-        return wrap_host(value)
+        return make(host_proxy(type(value)), value)
     if isinstance(value, (JsProxy, JsException, PyodideFuture)):
         return value
     if isinstance(value, Future):
