@@ -69,14 +69,14 @@ def get_database(call: Call) -> Any:
     names = [str(row[0]) for row in tables]
     return {
         **_described(call, config),
-        "file_size": store.database.size,
+        "file_size": store.database.size(),
         "num_tables": sum(not name.startswith(("sqlite_", "_cf_")) for name in names),
     }
 
 
 def query_database(call: Call) -> Any:
     """Run SQL; a result for each statement, with rows as objects."""
-    return [answer.result for answer in _run(call, "query")]
+    return [answer.result() for answer in _run(call, "query")]
 
 
 def query_database_raw(call: Call) -> Any:
@@ -84,7 +84,7 @@ def query_database_raw(call: Call) -> Any:
     return [
         {
             "success": True,
-            "meta": answer.meta,
+            "meta": answer.meta(),
             "results": {"columns": list(answer.outcome.columns), "rows": answer.rows},
         }
         for answer in _run(call, "raw")
