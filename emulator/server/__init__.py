@@ -19,6 +19,7 @@
     application.py   all of this as one ASGI application
     connections.py   HTTP connections, as uvicorn serves them
     direct.py        requests that need no task of their own
+    unframed.py      answers to HTTP/1.0
     serving.py       the process: socket, signals, the end
     spinning.py      what holds it up: a Worker that spins, SQL
     state_folder.py  where what is durable lies

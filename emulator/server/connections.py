@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from emulator.server.asked import is_host
+from emulator.server.asked import CONTROL, is_host
 from emulator.server.direct import has_body, whole_answer
 from emulator.server.failures import NO_ANSWER
+from emulator.server.unframed import Unframed, is_old
 
 if TYPE_CHECKING:
     import asyncio
@@ -100,11 +101,17 @@ class Connection(HttpToolsProtocol):
         scope: Any = cycle.scope
         waits = None if gateway is None or gateway.is_recorded else has_body(scope)
         if gateway is None or waits is None:
-            super()._start_asgi_task(cycle, app)
+            self._start_task(cycle, app)
         elif waits and cycle.more_body:
             self._arriving = gateway, cycle
         else:
             self._begin(gateway, cycle)
+
+    def _start_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Let an ASGI application answer."""
+        scope: Any = cycle.scope
+        told: Any = Unframed(app, cycle) if is_old(scope) else app
+        super()._start_asgi_task(cycle, told)
 
     def on_message_complete(self) -> None:
         """Called when a request is complete."""
@@ -123,7 +130,7 @@ class Connection(HttpToolsProtocol):
         try:
             exchange = gateway.begin(scope, bytes(cycle.body), started)
         except NO_ANSWER:
-            super()._start_asgi_task(cycle, self.app)  # for a page that says why
+            self._start_task(cycle, self.app)  # for a page that says why
 
     def _answer(
         self,
@@ -147,7 +154,20 @@ class Connection(HttpToolsProtocol):
         async def go_on(_: Scope, receive: Receive, send: Send) -> None:
             await gateway.finish(exchange, error, receive, send)
 
-        super()._start_asgi_task(cycle, cast("Any", go_on))
+        self._start_task(cycle, go_on)
+
+    def eof_received(self) -> bool:  # type: ignore[override]  # uvicorn's always closes
+        """Called when the client sends no more; whether it may still be answered.
+
+        A client that has closed the connection looks the same, until something is written.
+        """
+        cycle = self.cycle
+        if cycle is None or cycle.more_body or cycle.response_complete:
+            return False  # nothing was asked, or not all of it
+        if cycle.response_started and cycle.scope["path"].startswith(CONTROL):
+            return False  # what is followed there has no end
+        cycle.keep_alive = False
+        return True
 
     def data_received(self, data: bytes) -> None:
         """Called with what the client has sent."""

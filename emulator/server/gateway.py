@@ -119,7 +119,11 @@ class Gateway:
         return exchange
 
     async def _serve(self, asked: Asked, first: Any, receive: Receive, send: Send) -> Page | None:
-        """Let a Worker answer; returns a page where there is no answer of its."""
+        """Let a Worker answer; returns a page where there is no answer of its.
+
+        A body that proves too large breaks off for the Worker, whose answer, unless it has begun,
+        gives way to the page that a `Content-Length` would have brought.
+        """
         desk = self._desk
         kernel, worker = desk.platform.kernel, self._worker(asked)
         if asked.length is not None and asked.length > MOST_BYTES:
@@ -136,7 +140,7 @@ class Gateway:
             incoming = asyncio.create_task(streamed.take_in(first, receive))
         exchange = self._dispatch(worker, request)
         try:
-            page = await self._answer(exchange, incoming, receive, send)
+            page = await self._answer(exchange, incoming, receive, send, streamed)
             if watch is not None and page is not None:
                 watch.page(page)
             return page
@@ -155,10 +159,20 @@ class Gateway:
         incoming: asyncio.Task[None] | None,
         receive: Receive,
         send: Send,
+        streamed: RequestBody | None = None,
     ) -> Page | None:
         pump, name = exchange.pump, self._desk.open[exchange]
+
+        def is_too_large() -> bool:
+            return streamed is not None and streamed.is_too_large
+
         if not exchange.started:
-            await reach(pump, exchange, name, lambda: exchange.started, advance=False)
+            await reach(
+                pump, exchange, name, lambda: exchange.started or is_too_large(), advance=False
+            )
+        if is_too_large():
+            exchange.abandon()
+            return text_page(413, _TOO_LARGE)
         head = exchange.head
         if head is None:
             return failure(exchange.error, self._desk.masker())
@@ -168,7 +182,7 @@ class Gateway:
             body = b"".join(exchange.chunks)
             await send({"type": "http.response.body", "body": body})
             return None
-        watch = asyncio.create_task(_watch(exchange, incoming, receive))
+        watch = asyncio.create_task(_watch(exchange, incoming, receive, streamed))
         try:
             await _stream(pump, exchange, name, send)
         except (EmulatorClosed, StateError):
@@ -188,17 +202,23 @@ async def _stream(pump: Pump, exchange: Exchange, name: str, send: Send) -> None
             await pump.may_leave()
             chunk = exchange.read()
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        elif exchange.error is None:
+        elif exchange.error is None and not exchange.abandoned:
             await send({"type": "http.response.body", "body": b""})
             return
         else:
             return  # without the end: the server then closes the connection
 
 
-async def _watch(exchange: Exchange, incoming: asyncio.Task[None] | None, receive: Receive) -> None:
-    """Notice when the client leaves while an answer is under way."""
+async def _watch(
+    exchange: Exchange,
+    incoming: asyncio.Task[None] | None,
+    receive: Receive,
+    streamed: RequestBody | None,
+) -> None:
+    """Notice when the client leaves while an answer is under way, or sends too much."""
     if incoming is not None:
         await incoming
-    while (await receive())["type"] != "http.disconnect":
-        pass
+    if streamed is None or not streamed.is_too_large:
+        while (await receive())["type"] != "http.disconnect":
+            pass
     exchange.abandon()

@@ -32,8 +32,10 @@ class ClientGone(Exception):
 class RequestBody:
     """Chunks that the client sends, for a Worker that may read them later, or never.
 
-    A body of more than `most` bytes breaks off.
+    A body of more than `most` bytes breaks off, and `is_too_large`.
     """
+
+    is_too_large = False
 
     def __init__(self, loop: SimLoop, most: int) -> None:
         self._loop = loop
@@ -71,7 +73,7 @@ class RequestBody:
             if self._unread >= _MOST_UNREAD:
                 self._room.clear()
         self._taken += len(chunk)
-        self._broken = self._taken > self._most
+        self._broken = self.is_too_large = self._taken > self._most
         self._ended = self._broken or not more
         self._announce()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +103,13 @@ class Wire:
             return await asyncio.wait_for(reader.read(), 10) if until_closed else b""
         finally:
             writer.close()
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Break a connection, so that the other side hears of it at once."""
+    made = writer.get_extra_info("socket")
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 @asynccontextmanager
@@ -251,7 +260,7 @@ async def test_a_client_that_leaves_before_the_answer_leaves_nothing_behind(
             await until(lambda before=before: len(served.logs) > before)
             if path == "/stream":
                 await reader.readuntil(b"one \r\n")
-            writer.transport.abort()
+            reset(writer)
             await until(lambda: not wire.state.connections)
         await served.client.get("/open")
         await until(lambda: not served.desk.open and not wire.tasks)

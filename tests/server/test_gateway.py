@@ -256,9 +256,53 @@ async def test_a_body_that_is_too_large_is_refused(
         connection = Connection(served.application, "/", method="POST")
         for _ in range(4):
             connection.send(b"x" * 100_000, more=True)
-        assert (await connection.receive())["status"] == 500
-        assert b"Network connection lost." in (await connection.receive())["body"]
+        assert (await connection.receive())["status"] == 413
+        assert (await connection.receive())["body"] == answer.content
+        await asyncio.wait_for(connection.task, 10)
+        told = [finding.message for finding in served.desk.emulator.findings]
+        assert any("Network connection lost." in message for message in told)
+        assert served.desk.open == {}
         assert (await served.client.post("/", content=b"x" * 300_000)).text == "300000"
+
+
+async def test_a_body_that_proves_too_large_breaks_an_answer_that_has_begun(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("emulator.server.gateway.MOST_BYTES", 300_000)
+    project.write(
+        "src/entry.py",
+        """
+        import asyncio
+        from js import ReadableStream
+        from pyodide.ffi import to_js
+        from workers import Response, WorkerEntrypoint
+
+        class Default(WorkerEntrypoint):
+            async def fetch(self, request):
+                reader = request.js_object.body.getReader()
+
+                async def chunks():
+                    yield to_js(b"begun")
+                    try:
+                        while not (await reader.read()).done:
+                            pass
+                    except Exception as error:
+                        print("reading:", error)
+                    await asyncio.sleep(3600)
+                    yield to_js(b"never")
+                return Response(ReadableStream.from_(chunks()))
+        """,
+    )
+    async with project.served() as served:
+        connection = Connection(served.application, "/", method="POST")
+        connection.send(b"x", more=True)
+        assert (await connection.receive())["status"] == 200
+        assert (await connection.receive())["body"] == b"begun"
+        for _ in range(4):
+            connection.send(b"x" * 100_000, more=True)
+        await asyncio.wait_for(connection.task, 10)
+        assert connection.received.empty()  # without an end: the connection is closed
+        assert served.logs == ["reading: Error: Network connection lost."]
 
 
 async def test_a_client_that_leaves_before_the_body_is_there_costs_nothing(

@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +18,8 @@ from wire import SCRIPT, ServerProcess
 
 if TYPE_CHECKING:
     from served_project import Project
+
+pytestmark = pytest.mark.usefixtures("event_loop_library")
 
 SLOW = """
 import asyncio
@@ -35,31 +36,6 @@ class Default(WorkerEntrypoint):
             await asyncio.sleep(float(request.url.split("?")[1]))
         return Response("finished")
 """
-
-
-@pytest.fixture(
-    autouse=True,
-    params=[
-        pytest.param("asyncio"),
-        pytest.param(
-            "uvloop",
-            marks=pytest.mark.skipif(sys.platform == "win32", reason="uvloop has no Windows build"),
-        ),
-    ],
-)
-def event_loop_library(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> str:
-    """What the servers run on: uvloop, or asyncio's own loop where that is not installed."""
-    library: str = request.param
-    if library == "asyncio":
-        folder = tmp_path_factory.mktemp("without_uvloop")
-        (folder / "uvloop.py").write_text("raise ImportError('it is not to be found')\n")
-        path = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
-    return library
 
 
 def refused(project: Project, *options: str) -> str:
