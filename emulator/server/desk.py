@@ -34,6 +34,7 @@ from emulator.errors import (
     DamagedState,
     EmulatorError,
     RecordingError,
+    StateError,
     WorkerLoadError,
 )
 from emulator.isolate import pending_calls
@@ -95,7 +96,10 @@ class Desk:
         # What runs its simulation.
         self.pump: Pump | None = None
         self._forgotten = 0
+        # What the platform failed with last, if nothing was durable since, and whether the state
+        # could not be written.
         self._failure = ""
+        self._is_unwritten = False
         # Whether the settings on disk could not be taken, and those of before count.
         self._settings_are_old = False
         self._warned: tuple[str, ...] = ()
@@ -272,6 +276,7 @@ class Desk:
 
     def _take(self, emulator: Emulator) -> None:
         self._emulator, self.problem, self._failure = emulator, None, ""
+        self._is_unwritten = False
         self.pump = emulator._platform.kernel.pump
         self._settings_are_old = False
         platform = emulator._platform
@@ -304,8 +309,9 @@ class Desk:
     def _committed(self) -> None:
         """What happened so far is durable."""
         self.feed.publish()
-        if self._failure:
-            self._failure = ""
+        self._failure = ""
+        if self._is_unwritten:
+            self._is_unwritten = False
             self.on_news("the state is written again", False)
         if self.feed.last - self._forgotten > _FORGET_EVERY and self._emulator is not None:
             self._forgotten = self.feed.last
@@ -313,6 +319,7 @@ class Desk:
 
     def _went_wrong(self, error: BaseException) -> None:
         """The platform itself failed, as when the disk is full; it is tried again."""
+        self._is_unwritten = self._is_unwritten or isinstance(error, StateError)
         text = str(error) or type(error).__name__
         if text != self._failure:
             self._failure = text

@@ -441,6 +441,18 @@ async def test_a_full_disk_is_told_and_what_was_not_written_is_not_answered(
         assert len(served.desk.emulator.queues["jobs"].backlog) == 2
 
 
+async def test_an_error_of_the_platforms_own_is_no_failure_to_write(project: Project) -> None:
+    async with project.served(state=project.state) as served:
+
+        def wrong() -> None:
+            raise LookupError("a mistake of the emulator's")
+
+        served.desk.platform.kernel.loop.kernel_soon(wrong)
+        await until(lambda: served.news)
+        assert (await served.client.post("/", content=b"a")).status_code == 202
+        assert [text for text, _ in served.news] == ["a mistake of the emulator's"]
+
+
 @asynccontextmanager
 async def outside(project: Project) -> AsyncIterator[list[str]]:
     """A server outside; the project's Worker asks it a second after each request to itself."""
