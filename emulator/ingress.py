@@ -27,6 +27,7 @@ from emulator.runtime.host import WebRequest, WebResponse
 from emulator.runtime.proxies import wrap
 from emulator.runtime.sdk.request import Request
 from emulator.runtime.web.boundary import request_from_web, response_to_web
+from emulator.runtime.web.text import utf8
 from emulator.trace import http_body
 from emulator.values import JsException
 from emulator.websockets import handshake
@@ -324,7 +325,7 @@ class Ingress:
                 return origin
             if self._kernel.profile == "miniflare":
                 exchange.fail(ReplyLost(f"{invocation.subject}: ECONNRESET, there is no origin"))
-        return WebResponse(500, "Internal Server Error", _TEXT, text.encode())
+        return WebResponse(500, "Internal Server Error", _TEXT, utf8(text))
 
     @staticmethod
     def _report(invocation: Invocation, error: BaseException) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from emulator.absent_bindings import absent_bindings
+from emulator.config_place import place_of_main
 from emulator.entrypoints import Script, discover
 from emulator.errors import WorkerLoadError
 from emulator.foreign import is_foreign
@@ -20,7 +21,6 @@ from emulator.importer import Bundle, ModuleSpace, finder
 from emulator.invocation import Invocation
 from emulator.kept_memory import Memory
 from emulator.location import Location, raised_at, waiting_at
-from emulator.main_place import place_of_main
 from emulator.runtime.context import ExecutionContext
 from emulator.runtime.modules import hidden_from
 from emulator.runtime.proxies import wrap_host

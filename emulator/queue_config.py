@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from emulator.config_place import place_of_name
+from emulator.queue_names import CODE, is_queue_name, refusal
 from emulator.section import Range, Section, shown
 
 if TYPE_CHECKING:
@@ -116,6 +118,7 @@ class QueueReader:
     report: Report
     _known: dict[str, None] = field(default_factory=dict)
     _consumed_by: dict[str, str] = field(default_factory=dict)
+    _warned_of: list[str] = field(default_factory=list)
 
     def producers(self, queues: Section, worker: str) -> tuple[Producer, ...]:
         """Read the `producers` of a Worker's `queues`."""
@@ -138,7 +141,7 @@ class QueueReader:
         item.warn_unknown(_PRODUCER_KEYS)
         says = f'wrangler: "{item.path}" bindings should have a string "binding" field but got'
         binding = required(item, "binding", "the name of the queue on `env`", says)
-        queue = item.text("queue") or self._unnamed(worker, binding)
+        queue = self._name(item, "queue") or self._unnamed(worker, binding)
         self._known[queue] = None
         item.boolean("remote", default=False)
         delay = self._number(item, "delivery_delay", _DELAY, refused=None)
@@ -146,6 +149,22 @@ class QueueReader:
         return Producer(
             binding=binding, queue=queue, delivery_delay_us=_us(delay) if given else None
         )
+
+    def _name(self, item: Section, key: str) -> str | None:
+        """Read the name of a queue; warn of one, once, that no queue of the service can have.
+
+        Only in a file, which may be deployed.
+        """
+        name = item.text(key)
+        if name is None or not item.is_file or self.profile == "miniflare":
+            return name
+        if not is_queue_name(name) and name not in self._warned_of:
+            self._warned_of.append(name)
+            self.report.warnings.append(
+                f"{place_of_name(item.where, name)}: {item.at(key)} is {shown(name)}, a name that "
+                f"no queue can be made with (Cloudflare, code {CODE}: {refusal(name)})"
+            )
+        return name
 
     def _unnamed(self, worker: str, binding: str) -> str:
         """Name the queue of a producer that names none (queues.md 8.1)."""
@@ -157,6 +176,7 @@ class QueueReader:
         item.warn_unknown(_CONSUMER_KEYS)
         says = f'wrangler: "{item.path}" should have a string "queue" field but got'
         queue = required(item, "queue", "the queue that this Worker consumes", says)
+        self._name(item, "queue")
         _check_type(item)
         self._number(item, "visibility_timeout_ms", _VISIBILITY)
         consumer = Consumer(
@@ -168,7 +188,7 @@ class QueueReader:
             ),
             max_retries=int(self._number(item, "max_retries", _MAX_RETRIES[self.profile])),
             retry_delay_us=_us(self._number(item, "retry_delay", _DELAY)),
-            dead_letter_queue=item.text("dead_letter_queue"),
+            dead_letter_queue=self._name(item, "dead_letter_queue"),
             max_concurrency=self._concurrency(item),
         )
         if queue:

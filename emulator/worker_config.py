@@ -22,11 +22,11 @@ from emulator.asset_config import AssetsConfig, AssetsOnly, assets
 from emulator.compatibility import NAMES as FLAG_NAMES
 from emulator.compatibility import NEWEST_DATE, PYTHON, is_date, resolve
 from emulator.config_keys import KEPT_AS_WRITTEN, binding_names
+from emulator.config_place import place_of_main, place_of_name
 from emulator.cron_config import check_cron
 from emulator.d1_config import databases
 from emulator.email_config import senders
 from emulator.kv_config import namespaces
-from emulator.main_place import place_of_main
 from emulator.queue_config import ignored_options, required
 from emulator.r2_config import buckets
 from emulator.ratelimit_config import rate_limits
@@ -347,6 +347,7 @@ def _check_binding_names(config: Layers) -> None:
     types: dict[str, list[str]] = {}
     for name, binding_type in binding_names(config.of):
         types.setdefault(name, []).append(binding_type)
+    _look_at_identifiers(config, types)
     for name, given in types.items():
         if len(given) > 1:
             different = list(dict.fromkeys(given))
@@ -354,6 +355,17 @@ def _check_binding_names(config: Layers) -> None:
             says = f"wrangler: {name} assigned to {what} bindings."
             problem = "is the name of more than one binding; `env` has one of each"
             config.top.wrong(name, problem, says=says)
+
+
+def _look_at_identifiers(config: Layers, types: Mapping[str, list[str]]) -> None:
+    """Warn of names that cannot be written as members of `env`, which wrangler takes."""
+    top = config.top
+    for name, given in types.items():
+        if name and not name.replace("$", "_").isidentifier():
+            top.report.warnings.append(
+                f"{place_of_name(top.where, name)}: the {given[0]} binding {shown(name)} has a "
+                "name that is no identifier: no code can write `env.` and this name"
+            )
 
 
 def _vars(section: Section) -> dict[str, object]:

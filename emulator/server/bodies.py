@@ -1,14 +1,27 @@
-"""JSON bodies of control pages: one reader, whatever was sent."""
+"""JSON of control pages: one reader, whatever was sent, and one writer."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import JSONResponse
+
 from emulator.errors import EmulatorError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+
+
+class Json(JSONResponse):
+    """An answer in JSON; half a surrogate pair is escaped, as `JSON.stringify` does it."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the body."""
+        try:
+            return super().render(content)
+        except UnicodeEncodeError:
+            return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 class NoJson(EmulatorError):

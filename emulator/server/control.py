@@ -18,11 +18,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount, Route
 
 from emulator.errors import EmulatorClosed, EmulatorError, StateError
 from emulator.server.asked import CONTROL
+from emulator.server.bodies import Json
 from emulator.server.guard import COOKIE, SAFE, Refused, limited
 from emulator.server.problem import NotRunning
 from emulator.server.triggers import email, scheduled
@@ -124,4 +125,4 @@ def _refusal(path: str, error: Refused) -> Response:
 
 
 async def _failed(request: Request, error: EmulatorError) -> Response:
-    return JSONResponse({"error": str(error)}, 503 if isinstance(error, _UNAVAILABLE) else 400)
+    return Json({"error": str(error)}, 503 if isinstance(error, _UNAVAILABLE) else 400)

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from emulator.errors import PlanError
 from emulator.faults import actions_at
 from emulator.server.arming import arm, fired, planned
-from emulator.server.bodies import json_of
+from emulator.server.bodies import Json, json_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from starlette.requests import Request
+    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from emulator.server.desk import Desk
@@ -31,10 +31,10 @@ def routes(desk: Desk) -> Sequence[BaseRoute]:
 
     async def faults(request: Request) -> Response:
         if request.method == "POST":
-            return JSONResponse({"armed": await arm(desk, _asked(await json_of(request)))})
+            return Json({"armed": await arm(desk, _asked(await json_of(request)))})
         if request.method == "DELETE":
             await desk.act("clear", desk.emulator.faults.clear)
-        return JSONResponse(_shown(desk))
+        return Json(_shown(desk))
 
     return [Route("/faults", faults, methods=["GET", "POST", "DELETE"])]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from emulator.server.bodies import json_of
+from emulator.server.bodies import Json, json_of
 from emulator.trace.written import write_datetime
 
 if TYPE_CHECKING:
@@ -29,17 +29,15 @@ def routes(desk: Desk) -> Sequence[BaseRoute]:
     """Return the pages, by the path behind the prefix of control pages."""
 
     async def status(request: Request) -> Response:
-        return JSONResponse(_status(desk))
+        return Json(_status(desk))
 
     async def clock(request: Request) -> Response:
         body = await json_of(request)
         asked = body.get("advance") if isinstance(body, dict) else None
         if not isinstance(asked, str | int | float) or isinstance(asked, bool):
-            return JSONResponse(
-                {"error": 'give {"advance": "3 days"}, or a number of seconds'}, 400
-            )
+            return Json({"error": 'give {"advance": "3 days"}, or a number of seconds'}, 400)
         await desk.emulator.advance(asked)  # raises `DurationError`
-        return JSONResponse({"now": write_datetime(desk.emulator.now)})
+        return Json({"now": write_datetime(desk.emulator.now)})
 
     async def events(request: Request) -> Response:
         last = request.headers.get("last-event-id") or request.query_params.get("since") or ""

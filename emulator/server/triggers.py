@@ -20,10 +20,12 @@ from email.parser import BytesHeaderParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 
 from emulator.errors import WorkerLoadError
 from emulator.location import describe_error
+from emulator.runtime.web.text import utf8
+from emulator.server.bodies import Json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -69,8 +71,8 @@ def scheduled(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
         why = "" if error is None else desk.masker()(_why(desk, worker, error))
         if query.get("format") == "json":
             told = {"error": why} if why else {}
-            return JSONResponse({"outcome": outcome, "noRetry": result.no_retry, **told}, status)
-        return PlainTextResponse(f"{outcome}\n{why}\n" if why else outcome, status)
+            return Json({"outcome": outcome, "noRetry": result.no_retry, **told}, status)
+        return PlainTextResponse(utf8(f"{outcome}\n{why}\n") if why else outcome, status)
 
     return endpoint
 
@@ -91,10 +93,10 @@ def email(desk: Desk) -> Callable[[Request], Awaitable[Response]]:
         if receipt.outcome != "ok":
             error = receipt.error
             text = "the handler was cut off" if error is None else describe_error(error)
-            return PlainTextResponse(desk.masker()(text), 500)
+            return PlainTextResponse(utf8(desk.masker()(text)), 500)
         if receipt.rejected is not None:
             text = f"Worker rejected email with the following reason: {receipt.rejected}"
-            return PlainTextResponse(text, 400)
+            return PlainTextResponse(utf8(text), 400)
         return PlainTextResponse("Worker successfully processed email")
 
     return endpoint

@@ -46,6 +46,52 @@ def test_the_nearest_config_is_checked(cli: Cli, monkeypatch: pytest.MonkeyPatch
     assert cli("check", code=0).stdout == "signup: fetch, queue\nno problems\n"
 
 
+def test_names_that_no_code_can_write_or_no_queue_can_have_are_warned_of(cli: Cli) -> None:
+    """workers-sdk#2522: the service refuses the queue, at its making; wrangler checks neither."""
+    cli.write(
+        "src/entry.py",
+        """
+        from workers import WorkerEntrypoint
+
+        class Default(WorkerEntrypoint):
+            async def queue(self, batch, env, ctx):
+                pass
+        """,
+    )
+    cli.write(
+        "wrangler.jsonc",
+        """
+        {
+          "name": "w", "main": "src/entry.py", "compatibility_date": "2026-09-01",
+          "compatibility_flags": ["python_workers"], // no "q q" here
+          "vars": {"my-var": "1", "$good": "2", "größe": "3"},
+          "queues": {
+            "producers": [
+              {"binding": "1 x", "queue": "q q"},
+              {"binding": "GOOD", "queue": "a-1"},
+            ],
+            "consumers": [
+              {"queue": "q q", "dead_letter_queue": "dead_letters"},
+            ],
+          },
+        }
+        """,
+    )
+    rule = "Must match ^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+    named = "a name that no queue can be made with (Cloudflare, code 11003: Invalid queue name: "
+    unwritten = "has a name that is no identifier: no code can write `env.` and this name"
+    lines = cli("check", code=0).stdout.splitlines()
+    assert [line for line in lines if line.startswith("warning: ")] == [
+        f'warning: wrangler.jsonc:8: the Queue binding "1 x" {unwritten}',
+        f'warning: wrangler.jsonc:5: the Environment Variable binding "my-var" {unwritten}',
+        f'warning: wrangler.jsonc:8: queues.producers[0].queue is "q q", {named}'
+        f"invalid queue name: q q. {rule})",
+        'warning: wrangler.jsonc:12: queues.consumers[0].dead_letter_queue is "dead_letters", '
+        f"{named}invalid queue name: dead_letters. {rule})",
+    ]
+    assert "code 11003" not in cli("check", "--profile", "miniflare", code=0).stdout
+
+
 def test_all_problems_of_config_and_code_are_listed_at_once(cli: Cli) -> None:
     entry = """
     from workers import WorkerEntrypoint, WorkflowEntrypoint

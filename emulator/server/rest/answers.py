@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from starlette.responses import JSONResponse
-
 from emulator.clock import moment
+from emulator.server.bodies import Json
 from emulator.trace.written import write_datetime
 
 if TYPE_CHECKING:
@@ -41,17 +40,17 @@ class Page(NamedTuple):
     info: dict[str, Any]
 
 
-def success(result: Any) -> JSONResponse:
+def success(result: Any) -> Json:
     """Answer with a result, which may be a `Page`."""
     shown: dict[str, Any] = {"success": True, "errors": [], "messages": []}
     if isinstance(result, Page):
-        return JSONResponse({**shown, "result": list(result.items), "result_info": result.info})
-    return JSONResponse({**shown, "result": result})
+        return Json({**shown, "result": list(result.items), "result_info": result.info})
+    return Json({**shown, "result": result})
 
 
-def failure(error: ApiError) -> JSONResponse:
+def failure(error: ApiError) -> Json:
     """Answer with an error."""
-    return JSONResponse(
+    return Json(
         {
             "success": False,
             "errors": [{"code": error.code, "message": error.message}],

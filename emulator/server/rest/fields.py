@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.runtime.web.text import utf8
 from emulator.server.rest.answers import ApiError, Page
 
 if TYPE_CHECKING:
@@ -52,11 +53,11 @@ class Fields:
         return value
 
     def text(self, name: str, *, required: bool = False) -> str | None:
-        """A member that is a text."""
+        """A member that is a text; as UTF-8 has it, so that half a surrogate pair is U+FFFD."""
         value = self._get(name, required=required)
         if value is not None and not isinstance(value, str):
             raise _wrong("string", value, self.path(name))
-        return value
+        return None if value is None else well_formed(value)
 
     def boolean(self, name: str, *, required: bool = False) -> bool | None:
         """A member that is true or false."""
@@ -116,6 +117,11 @@ def body(call: Call, *, empty: bool = False) -> Fields:
     if empty and not call.body.strip():
         return Fields({})
     return Fields(call.json())
+
+
+def well_formed(text: str) -> str:
+    """A text of JavaScript's as it is stored, and found again."""
+    return text if text.isascii() else utf8(text).decode()
 
 
 def whole(query: QueryParams, name: str, default: int, most: int) -> int:

@@ -18,7 +18,7 @@ from emulator.kv.store import Entry
 from emulator.runtime.web.blob import Blob
 from emulator.runtime.web.multipart import read_form
 from emulator.server.rest.answers import ApiError, Page, not_found
-from emulator.server.rest.fields import Fields, body, invalid, paged, whole
+from emulator.server.rest.fields import Fields, body, invalid, paged, well_formed, whole
 from emulator.values import JsException, from_json, to_json
 
 if TYPE_CHECKING:
@@ -297,7 +297,7 @@ def _list(call: Call) -> list[Any]:
 def _texts(given: Any) -> list[str]:
     if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
         raise invalid("Expected array of strings")
-    return given
+    return [well_formed(item) for item in given]
 
 
 _ALL = "/storage/kv/namespaces"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from emulator.queue_names import CODE, is_queue_name, refusal
 from emulator.queues.model import SECOND
 from emulator.queues.setup import Setup
 from emulator.server.rest import queue_shapes as shapes
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from emulator.server.rest.calls import Call, Operations
     from emulator.server.rest.fields import Fields
 
-_LONGEST_NAME: Final = 63
 _MOST_DELAY: Final = 86_400
 # By plan: the shortest retention, the longest, and that of a queue which is made without one.
 _RETENTION: Final = {"paid": (60, 1_209_600, 345_600), "free": (60, 86_400, 86_400)}
@@ -48,12 +48,9 @@ def create_queue(call: Call) -> Any:
 
 
 def _name(given: Fields) -> str:
-    """The name of a queue; what the real API allows is not known."""
     name = given.text("queue_name", required=True) or ""
-    if not name or len(name) > _LONGEST_NAME or not name.isprintable() or "/" in name:
-        raise invalid(
-            f'Invalid at "queue_name": a queue has a name of 1 to {_LONGEST_NAME} characters'
-        )
+    if not is_queue_name(name):
+        raise ApiError(400, CODE, refusal(name))
     return name
 
 

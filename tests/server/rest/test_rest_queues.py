@@ -80,9 +80,22 @@ async def test_a_name_that_is_taken_is_refused(project: Project) -> None:
         assert await refused(call) == (400, 11009, text)
 
 
-@pytest.mark.parametrize("name", ["", "x" * 64, "a/b", "a\nb", 5])
-async def test_a_name_that_is_none_is_refused(project: Project, name: Any) -> None:
+@pytest.mark.parametrize(
+    "name", ["", "x" * 64, "a/b", "a\nb", "a\n", "q q", "a_b", "A", "-a", "a-"]
+)
+async def test_a_name_that_is_none_is_refused(project: Project, name: str) -> None:
+    """workers-sdk#2522."""
     async with connected(project) as (client, _):
+        refusal = await refused(client.queues.create(account_id=ACCOUNT, queue_name=name))
+        text = f"Invalid queue name: invalid queue name: {name}. Must match "
+        assert refusal == (400, 11003, text + "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")
+        for good in ("a", "x" * 63, "1-a-1"):
+            await client.queues.create(account_id=ACCOUNT, queue_name=good)
+
+
+async def test_a_name_that_is_no_text_is_refused(project: Project) -> None:
+    async with connected(project) as (client, _):
+        name: Any = 5
         status, code, _ = await refused(client.queues.create(account_id=ACCOUNT, queue_name=name))
         assert (status, code) == (400, 10207)
 
