@@ -9,7 +9,8 @@ A `Masker` knows the values of `.dev.vars`, `.env` and secrets by name. In every
    in any case, and encodings in encodings up to four deep (`emulator.encodings`): compared is what
    a text says, not how it is written;
 3. the value base64-encoded, also in the middle of a longer base64 text, from 8 bytes on, since less
-   would also match text that has nothing to do with it; after `Basic` whatever its length;
+   would also match text that has nothing to do with it; after `Basic` whatever its length. In lower
+   case too, from 8 characters on, where it may have been the name of a header;
 4. each line of 16 characters or more of a value with several lines (a private key);
 5. the value of `Authorization`, `Proxy-Authorization`, `Cookie` and `Set-Cookie`, whatever it is,
    in headers and where a text looks like such a header;
@@ -52,6 +53,7 @@ _BASIC: Final = re.compile(
 )
 # A value in quotes: the whole of a cookie's, or what proves who asks in a header with parameters.
 _QUOTED: Final = re.compile(r'^"([^"]*)"$|(?i:\b(?:response|signature|token)=)"([^"]*)"')
+_HEADER_NAME: Final = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _WORDS: Final = ("true", "false", "null", "none", "undefined")
 
 # Schemes whose credentials are a token as it is, and headers without one.
@@ -296,6 +298,9 @@ def _forms_of(value: str) -> Iterator[_Form]:
     for text in dict.fromkeys(texts):
         if len(text) < _SHORTEST:
             continue
+        # The platform writes names of headers in lower case.
+        if len(text) >= _SHORTEST_TOKEN and _HEADER_NAME.fullmatch(text):
+            yield _Form(text.lower())
         # As it is in a JSON or URL that is base64-encoded as a whole.
         inner = (text, json.dumps(text)[1:-1], quote(text, safe="", errors="surrogatepass"))
         yield from (_Form(form) for form in dict.fromkeys((text, *_misread(text))))

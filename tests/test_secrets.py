@@ -41,6 +41,13 @@ def test_values_are_replaced_by_their_names(text: str, expected: str):
     assert mask(text) == expected
 
 
+def test_a_value_is_found_as_the_name_of_a_header_which_is_in_lower_case():
+    assert mask("{'hunter2-hunter2': 'x'}", TOKEN="Hunter2-HUNTER2") == "{'[secret TOKEN]': 'x'}"
+    for short_or_no_name in ("Hunter2", "Hunter 2 Hunter"):
+        text = f"got {short_or_no_name.lower()}"
+        assert mask(text, TOKEN=short_or_no_name) == text
+
+
 def test_without_secrets_text_is_left_alone():
     assert Masker()("key sk-12345678") == "key sk-12345678"
 

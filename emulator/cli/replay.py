@@ -210,7 +210,7 @@ def _notes(recording: Recording, settings: Settings) -> Iterable[str]:
 def _unfilled(recording: Recording, settings: Settings) -> Iterable[str]:
     """Yield which credentials no variable has."""
     came = [one for one in recording.entries if isinstance(one, Request | Socket | Action)]
-    values = [value for one in came for _, value in one.headers]
+    values = [text for one in came for pair in one.headers for text in pair]
     for name in Filler.of(settings).left(values):
         yield f"[secret {name}] in headers stays as it is: no variable has that name"
 

@@ -25,6 +25,11 @@ def has_secret(text: str) -> bool:
     return _MASKED.search(text) is not None
 
 
+def secrets_in(text: str) -> list[str]:
+    """Return the names that stand for something masked in a text, in order."""
+    return _MASKED.findall(text)
+
+
 class Filler:
     """Puts the present values of variables where a recording has their names."""
 
@@ -49,8 +54,9 @@ class Filler:
         return self._fill(text, lambda value: quote(value, safe=""))
 
     def headers(self, pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Fill in the values of headers."""
-        return [(name, self.text(value)) for name, value in pairs]
+        """Fill in headers; without those whose very name stays a secret, which can be none."""
+        filled = [(self.text(name).lower(), self.text(value)) for name, value in pairs]
+        return [pair for pair in filled if not has_secret(pair[0])]
 
     def body(self, data: bytes, content_type: str) -> bytes:
         """Fill in a body, the values escaped as its content type needs it."""
@@ -84,7 +90,7 @@ class Filler:
         """Return the names in these texts that no variable has, each once."""
         names: dict[str, Any] = {}
         for text in texts:
-            names |= dict.fromkeys(_MASKED.findall(text))
+            names |= dict.fromkeys(secrets_in(text))
         return [name for name in names if name not in self._values]
 
 

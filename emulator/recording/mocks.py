@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from emulator.bindings.decoded import OF_TRANSFER
 from emulator.recording import literals
 from emulator.recording.literals import Code, call, filled, text
+from emulator.recording.masking import secrets_in
 from emulator.recording.tape import ERRORS
 
 if TYPE_CHECKING:
@@ -127,10 +128,11 @@ def headers_of(
     pairs: list[tuple[Code, Code]] = [
         # httpx takes a text of ASCII only.
         (
-            text(key),
+            filled(key, variables),
             filled(value, variables) if value.isascii() else literals.octets(value.encode()),
         )
         for key, value in headers
+        if all(name in variables for name in secrets_in(key))
     ]
     names = [name for name, _ in pairs]
     if len(dict.fromkeys(names)) == len(names):

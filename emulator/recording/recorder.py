@@ -143,8 +143,8 @@ class Recorder:
 
     def headers(self, pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
         """Return headers as they are written."""
-        named = self.masker.named_header
-        return [[name, named(name, value)] for name, value in pairs]
+        masker = self.masker
+        return [[masker(name), masker.named_header(name, value)] for name, value in pairs]
 
     def query(self, text: str) -> str:
         """Return the query of a control page, without the server's token."""

@@ -124,6 +124,18 @@ def test_secrets_are_taken_from_the_workers_variables(recorded: Recorded) -> Non
     recorded.pytest()
 
 
+def test_a_secret_that_is_the_name_of_a_header_is_taken_from_them(recorded: Recorded) -> None:
+    async def visit(served: Served) -> None:
+        headers = {"k-12345-secret": "1"}
+        assert (await served.client.get("/key", headers=headers)).status_code == 401
+
+    recorded.record(visit)
+    code = recorded.printed()
+    assert 'emulator.env.API_KEY: "1"' in code
+    assert "k-12345" not in code
+    recorded.pytest()
+
+
 MAIL = b"From: a@example.com\r\nTo: b@example.com\r\nMessage-ID: <1@a>\r\n\r\nhello\r\n"
 
 

@@ -99,6 +99,26 @@ def test_secrets_are_masked_everywhere(recorded: Recorded) -> None:
     assert "your key is [secret API_KEY]" in text
 
 
+def test_a_secret_that_is_the_name_of_a_header_is_masked(recorded: Recorded) -> None:
+    recorded.write(".dev.vars", f"API_KEY={SECRET.upper()}\n")
+
+    async def visit(served: Served) -> None:
+        headers = {SECRET.upper(): "1", "x-other": "2"}
+        assert (await served.client.get("/", headers=headers)).status_code == 200
+        await served.client.post(f"{_API}queues", headers=headers, json={"queue_name": "a"})
+
+    recorded.record(visit)
+    text = recorded.file.read_text("utf-8")
+    assert SECRET not in text.lower()
+    assert text.count('["[secret API_KEY]","1"]') == 2
+    recorded.write(".dev.vars", "API_KEY=another-secret\n")
+    assert recorded.replayed()[0] == "same: entry 1 GET / 200"
+    (recorded.path / ".dev.vars").unlink()
+    same, *_, note = recorded.told()
+    assert same == "same: entry 1 GET / 200"
+    assert note.startswith("note: [secret API_KEY] in headers stays as it is")
+
+
 @pytest.mark.parametrize("hyphen", ["%2d", "%2D", "%252d"])
 def test_secrets_are_masked_however_a_client_encodes_them(recorded: Recorded, hyphen: str) -> None:
     encoded = f"%6b{hyphen}12345{hyphen}secre%74"
