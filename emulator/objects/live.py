@@ -15,7 +15,7 @@ from __future__ import annotations
 from contextlib import suppress
 from contextvars import Context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from emulator.bindings import calls
 from emulator.durations import SECOND
@@ -60,9 +60,12 @@ if TYPE_CHECKING:
 # How long `blockConcurrencyWhile` may take (docs; workerd, `io/io-context.c++`).
 _BLOCKED: int = 30 * SECOND
 
-
 # Of one that leaves when nothing goes on in it.
 _LEAVES = Outcome()
+
+# What `ctx.abort` ends its caller with, of this SDK's or of one that is vendored: the object is
+# reset on purpose, as by a call, and no error is left unhandled.
+_RESETS: Final = "DurableObjectAbort"
 
 
 class _Failed(Exception):
@@ -212,7 +215,10 @@ class LiveObject:
             self.pass_on(error)
             last = format_error(error, self.scope.isolate.worker.folder).strip().splitlines()[-1]
             self.kernel.record("object_error", self.subject, method=method, error=last)
-            self.scope.report(error)
+            if type(error).__name__ == _RESETS:
+                self.scope.note_exception(error)
+            else:
+                self.scope.report(error)
             self.scope.fails()
         self._over(event, Outcome())
 

@@ -282,6 +282,33 @@ async def test_what_ends_the_object_ends_its_connections(end: str) -> None:
         assert logged(emulator) == []
 
 
+@pytest.mark.parametrize("date", ["2026-03-01", "2026-10-01"])
+async def test_an_abort_in_an_event_is_no_finding_as_in_a_call(date: str) -> None:
+    async def message(self: Any, ws: Any, text: str) -> None:
+        if text == "fail":
+            raise ValueError("not on purpose")
+        self.ctx.abort("on purpose")
+
+    async def close(self: Any, ws: Any, code: int, reason: str, clean: bool) -> None:
+        self.ctx.abort("on purpose")
+
+    cls = {"webSocketMessage": message, "webSocketClose": close}
+    async with Emulator({**room(**cls), "compatibility_date": date}) as emulator:
+        ws = await emulator.websocket("/a")
+        await ws.send("reset")
+        assert ws.closed.code == 1006
+        ws = await emulator.websocket("/a")
+        await ws.close()
+        await emulator.settle()
+        kinds = [event.kind for event in emulator.trace]
+        assert kinds.count("reset") == 2
+        assert list(emulator.findings) == []
+        assert logged(emulator) == []
+        ws = await emulator.websocket("/a")
+        await ws.send("fail")
+        assert [one.code for one in emulator.findings] == ["handler_exception"]
+
+
 async def test_evicting_everything_leaves_connections_open() -> None:
     async with (
         Emulator(room(webSocketMessage=echo)) as emulator,
