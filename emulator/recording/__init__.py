@@ -10,7 +10,7 @@
     reading.py       reads one, and says what is wrong with it
     replay.py        repeats one; feeding.py has its clients, comparing.py says what differs
     as_test.py       prints it as a test; actions.py, literals.py, mocks.py, seeding.py,
-                     holdings.py
+                     holdings.py, stock.py
 
 The server has the hooks (`Desk.recorder`, `Outbound.tape`), and imports this only for `--record`.
 """

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from emulator.config import Settings
     from emulator.recording.entries import Answer, Entry, Recording
+    from emulator.recording.holdings import Holdings
     from emulator.recording.mocks import Route
 
 MOST_ASSERTED: Final = 2_048
@@ -313,9 +314,9 @@ class _Writer:
         yield f"async def {name}(emulator{', respx_mock' if found else ''}):"
         told = [*self._told(), *([self.beginning] if self.beginning else [])]
         yield from (f"    # {comment(problem)}" for problem in told)
-        yield from self.seeds
         for route in found:
             yield from route.lines
+        yield from self.seeds  # a message that is sent may be delivered at once
         if found or self.seeds:
             yield ""
         yield from body
@@ -350,7 +351,7 @@ def print_test(
     title: str,
     configs: Sequence[str],
     options: Mapping[str, Any],
-    held: Mapping[str, Sequence[str]],
+    held: Holdings,
 ) -> Printed:
     """Return a recording as a test module.
 
@@ -358,8 +359,8 @@ def print_test(
     `options` are further arguments of the emulator; `held` is what products held at the start.
     """
     writer = _Writer(recording, settings)
-    writer.seeds, lacking = seeds(recording, settings, writer.variables)
-    left = [what for product in lacking for what in held.get(product, [product])]
+    writer.seeds, lacking = seeds(recording, settings, writer.variables, held.stock)
+    left = [what for product in lacking for what in held.words.get(product, [product])]
     if left:
         writer.problems.append(
             f"the recording began with state that this test does not set up: {'; '.join(left)}"

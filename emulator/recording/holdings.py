@@ -1,4 +1,4 @@
-"""What the state that a recording began with amounts to, in words, for a test that cannot have it.
+"""What the state that a recording began with amounts to: in words, and as a test can have it.
 
 The state is put back into a platform in which nothing runs, and that is looked at: records alone
 tell what came and went, not what was left.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from emulator.clock import moment
 from emulator.deployment import Deployment
@@ -16,6 +16,7 @@ from emulator.errors import EmulatorError
 from emulator.platform import Platform
 from emulator.recording.masking import Filler
 from emulator.recording.start_state import restore
+from emulator.recording.stock import stock
 from emulator.sweeping.text import count
 
 if TYPE_CHECKING:
@@ -23,19 +24,26 @@ if TYPE_CHECKING:
 
     from emulator.config import Settings
     from emulator.recording.entries import Recording
+    from emulator.recording.stock import Item
 
 
-def holdings(
-    recording: Recording, settings: Settings, options: Mapping[str, Any]
-) -> dict[str, list[str]]:
-    """Return, for each product that can be looked at, what it held, a few words each.
+class Holdings(NamedTuple):
+    """For each product that can be looked at, what it held in a few words each.
 
-    Empty if the state cannot be put back: then only its products are known.
+    `stock` is what a test can put there, secrets masked, for each product of which it can put all.
+    Both are empty if the state cannot be put back: then only its products are known.
     """
+
+    words: Mapping[str, list[str]]
+    stock: Mapping[str, list[Item]]
+
+
+def holdings(recording: Recording, settings: Settings, options: Mapping[str, Any]) -> Holdings:
+    """Look at what there was."""
     with TemporaryDirectory(prefix="workers-emulator-") as folder:
         try:
             entries = [dict(entry) for entry in recording.state]
-            state = restore(entries, Path(folder), Filler.of(settings))
+            state = restore(entries, Path(folder), Filler({}))
             platform = Platform(
                 Deployment(settings),
                 start=moment(recording.head.origin),
@@ -50,9 +58,10 @@ def holdings(
                 apply_migrations=False,
             )
         except (EmulatorError, OSError, ValueError):
-            return {}
+            return Holdings({}, {})
         try:
-            return {product: list(look(platform)) for product, look in _LOOKS.items()}
+            words = {product: list(look(platform)) for product, look in _LOOKS.items()}
+            return Holdings(words, stock(platform))
         finally:
             platform.close()
 

@@ -1,7 +1,8 @@
-"""The state that a recording began with, as the first lines of a test: entries of KV, rows of D1.
+"""The state that a recording began with, as the first lines of a test.
 
-Of these a test can set up what there was, if that is little enough to be read; other state (queues,
-Workflows, objects, R2) has no call that would put it there, and is named.
+Of KV and D1 a test can set up what there was, if that is little enough to be read, of queues and R2
+what `stock.py` says; other state (Workflows, objects) has no call that would put it there, and is
+named.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import sqlite3
 from base64 import b64decode
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -18,13 +20,15 @@ from emulator.kv.store import Entry, Namespace
 from emulator.recording import literals
 from emulator.recording.coding import value_from_json
 from emulator.recording.literals import Code, call, filled, json_value, text, written
+from emulator.recording.stock import File, Paused, Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from emulator.config import Settings
     from emulator.d1_config import D1Config
     from emulator.recording.entries import Recording
+    from emulator.recording.stock import Item
 
 MOST_CODE: Final = 16_384
 """The most characters of a test that set up one product's state."""
@@ -40,16 +44,24 @@ class _Unable(Exception):
 
 
 def seeds(
-    recording: Recording, settings: Settings, variables: Mapping[str, str]
+    recording: Recording,
+    settings: Settings,
+    variables: Mapping[str, str],
+    stock: Mapping[str, Sequence[Item]],
 ) -> tuple[list[str], list[str]]:
     """Return the lines that set state up, and the names of the products whose state they lack."""
     lacking = _products(recording.state)
     lines: list[str] = []
-    for product, write in (("kv", _kv), ("d1", _d1)):
+    ways: dict[str, Callable[[], Iterator[str]]] = {
+        "kv": lambda: _kv(recording, settings, variables),
+        "d1": lambda: _d1(recording, settings, variables),
+        **{name: partial(_stock, items, variables) for name, items in stock.items()},
+    }
+    for product, write in ways.items():
         if product not in lacking:
             continue
         try:
-            written_ = list(write(recording, settings, variables))
+            written_ = list(write())
         except (_Unable, sqlite3.Error, KeyError, TypeError, ValueError, AttributeError):
             continue
         if sum(map(len, written_)) <= MOST_CODE:
@@ -96,17 +108,12 @@ def _kv(recording: Recording, settings: Settings, variables: Mapping[str, str]) 
 def _entry(
     id: str, key: str, entry: Entry, origin: int, variables: Mapping[str, str]
 ) -> Iterator[str]:
-    value: Code
-    try:
-        value = filled(entry.value.decode(), variables)
-    except UnicodeDecodeError:
-        value = literals.octets(entry.value)
     late = entry.expiration is not None and entry.expiration * _SECOND > origin + _SOON
     metadata = None if entry.metadata is None else json_value(json.loads(entry.metadata), variables)
     put = call(
         f"emulator.kv[{text(id)}].put",
         filled(key, variables),
-        value,
+        _content(entry.value, variables),
         expiration=str(entry.expiration) if late else None,
         metadata=metadata,
     )
@@ -139,6 +146,39 @@ def _statements(data: bytes, database: D1Config) -> Iterator[str]:
                 raise _Unable  # a virtual table
             sql = _MAKES.sub(lambda made: f"{made[0]}IF NOT EXISTS ", statement, count=1)
             yield sql.replace("INSERT INTO", "INSERT OR REPLACE INTO", 1).removesuffix(";")
+
+
+def _stock(items: Sequence[Item], variables: Mapping[str, str]) -> Iterator[str]:
+    for item in items:
+        match item:
+            case Paused():
+                yield f"    emulator.queues[{text(item.queue)}].pause()"
+            case Waiting():
+                send = call(
+                    f"emulator.queues[{text(item.queue)}].send",
+                    json_value(item.body, variables),
+                    contentType=None if item.content_type == "json" else text(item.content_type),
+                )
+                yield from written("await ", send, indent=1)
+            case File():
+                put = call(
+                    f"emulator.r2[{text(item.bucket)}].put",
+                    filled(item.key, variables),
+                    _content(item.body, variables),
+                    http_metadata=json_value(dict(item.http), variables) if item.http else None,
+                    custom_metadata=(
+                        json_value(dict(item.custom), variables) if item.custom else None
+                    ),
+                    storage_class=text(item.storage_class) if item.storage_class else None,
+                )
+                yield from written("", put, indent=1)
+
+
+def _content(data: bytes, variables: Mapping[str, str]) -> Code:
+    try:
+        return filled(data.decode(), variables)
+    except UnicodeDecodeError:
+        return literals.octets(data)
 
 
 def _table(database: D1Config) -> str:

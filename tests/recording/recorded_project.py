@@ -102,6 +102,14 @@ class Default(WorkerEntrypoint):
                 await fetch(f"{self.env.OUTSIDE}/down")
             except OSError:
                 return Response("it is down", status=502)
+        if path == "/file":
+            if request.method == "PUT":
+                await self.env.FILES.put(
+                    "notes.txt", await request.text(), customMetadata={"by": "ada"}
+                )
+            found = await self.env.FILES.get("notes.txt")
+            by = found.customMetadata["by"]
+            return Response(f"{await found.text()} by {by}, {found.etag}")
         return Response("hello")
 
     def echo(self):

@@ -327,6 +327,39 @@ def test_state_that_came_and_went_is_none(recorded: Recorded) -> None:
     recorded.pytest()
 
 
+def test_waiting_messages_and_files_are_set_up(recorded: Recorded) -> None:
+    async def fill(served: Served) -> None:
+        client = served.client
+        await client.post(f"{_DASHBOARD}queue/pause", json={"queue": "mails"})
+        for order in ("1", "k-12345-secret"):
+            given = {"queue": "mails", "body": json.dumps({"order": order})}
+            await client.post(f"{_DASHBOARD}queue/send", json=given)
+        assert (await client.put("/file", content="a note")).status_code == 200
+
+    async def look(served: Served) -> None:
+        assert (await served.client.get("/file")).text.startswith("a note by ada, ")
+        await served.client.post(f"{_DASHBOARD}queue/resume", json={"queue": "mails"})
+        await served.advance("10 seconds")
+
+    recorded.record(fill)
+    recorded.file.unlink()
+    asked = len(recorded.outside.seen)
+    recorded.record(look)
+    assert len(recorded.outside.seen) == asked + 2
+    code = recorded.printed()
+    assert (
+        """
+    emulator.queues["mails"].pause()
+    await emulator.queues["mails"].send({"order": "1"})
+    await emulator.queues["mails"].send({"order": emulator.env.API_KEY})
+    emulator.r2["FILES"].put("notes.txt", "a note", custom_metadata={"by": "ada"})
+"""
+        in code
+    )
+    assert "does not set up" not in code
+    recorded.pytest()
+
+
 def test_what_a_test_cannot_set_up_is_told_piece_by_piece(recorded: Recorded) -> None:
     async def fill(served: Served) -> None:
         client = served.client
@@ -334,7 +367,7 @@ def test_what_a_test_cannot_set_up_is_told_piece_by_piece(recorded: Recorded) ->
         await client.post(f"{_API}workflows/delivery/instances", json={"instance_id": "one"})
         await client.post(f"{_DASHBOARD}queue/pause", json={"queue": "mails"})
         for body in ("1", "2"):
-            given = {"queue": "mails", "body": body}
+            given = {"queue": "mails", "body": body, "delay": 3600}
             await client.post(f"{_DASHBOARD}queue/send", json=given)
 
     recorded.record(fill)
