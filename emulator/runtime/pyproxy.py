@@ -21,12 +21,14 @@ from emulator.values import (
     Boxed,
     Function,
     HostObject,
+    JsDate,
     JsException,
     Opaque,
     ProxiedDict,
     ProxiedList,
     TypedArray,
     format_number,
+    settled,
 )
 
 
@@ -219,6 +221,8 @@ def _to_host(value: Any) -> Any:
         return _host_from_python(value)
     if isinstance(value, TypedArray):
         return bytes(value) if value.kind == "Uint8Array" else value
+    if isinstance(value, JsDate):
+        return settled(value)
     if type(value) is dict:
         changed = {key: _to_host(item) for key, item in value.items()}
         return changed if any(changed[key] is not value[key] for key in value) else value
@@ -344,7 +348,8 @@ def describe(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else "object"
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """Return how V8 names a value together with its type."""
     if isinstance(value, bool):
         return f"boolean {str(value).lower()}"
     return f"number {format_number(value)}" if isinstance(value, (int, float)) else describe(value)
@@ -371,7 +376,7 @@ def iterate(value: Any) -> Iterable[Any]:
         return value
     raise JsException(
         "TypeError",
-        f"{_described(value)} is not iterable"
+        f"{described(value)} is not iterable"
         + (
             ""
             if value is None or value is UNDEFINED
