@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.js_basics import Method, functions
@@ -148,6 +147,8 @@ def _precise_sum(values: Any = UNDEFINED, *_: Any) -> float:
         raise JsException("TypeError", "Math.sumPrecise: iterator value is not a number")
     if not all(map(math.isfinite, numbers)):
         return float(sum(number for number in numbers if not math.isfinite(number)))
+    from fractions import Fraction
+
     total = sum(map(Fraction, numbers))
     try:
         return float(total)

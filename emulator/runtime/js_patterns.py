@@ -1,7 +1,7 @@
 """What regular expressions do: the methods of `RegExp`, and those of texts that take one.
 
 Places are counted in units of UTF-16, as JavaScript counts them. Without the flag `u` the text is
-searched unit by unit, with it character by character.
+searched unit by unit, with it character by character. `js_regexp` is loaded for the first pattern.
 """
 
 from __future__ import annotations
@@ -10,14 +10,6 @@ import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.runtime.js_basics import Constructor, Method, Properties, functions, integer
-from emulator.runtime.js_regexp import (
-    Translated,
-    checked_flags,
-    compiled,
-    escaped,
-    shown_source,
-    translate,
-)
 from emulator.runtime.js_text import display
 from emulator.runtime.js_utf16 import characters, is_wide, units
 from emulator.runtime.pyproxy import call_value
@@ -25,6 +17,8 @@ from emulator.values import UNDEFINED, JsException, RegExp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from emulator.runtime.js_regexp import Translated
 
 _NAMES: Final = {
     "dotAll": "s",
@@ -36,11 +30,13 @@ _NAMES: Final = {
     "unicode": "u",
     "unicodeSets": "v",
 }
-_REPLACEMENT: Final = re.compile(r"\$(?:(\$)|(&)|(`)|(')|(\d{1,2})|<([^>]*)>)", re.ASCII)
+_REPLACEMENT: Final = r"\$(?:(\$)|(&)|(`)|(')|([0-9]{1,2})|<([^>]*)>)"
 
 
 def new(pattern: Any = UNDEFINED, flags: Any = UNDEFINED, *_: Any) -> RegExp:
     """Do `new RegExp(pattern, flags)`; raises `SyntaxError` (as `JsException`)."""
+    from emulator.runtime.js_regexp import checked_flags, shown_source, translate
+
     is_copy = isinstance(pattern, RegExp)
     source = pattern.source if is_copy else "" if pattern is UNDEFINED else display(pattern)
     given = (pattern.flags if is_copy else "") if flags is UNDEFINED else display(flags)
@@ -61,6 +57,8 @@ CLASS: Final = Constructor(
 def _escape(text: Any) -> str:
     if not isinstance(text, str):
         raise JsException("TypeError", f"{display(text)} is not a string")
+    from emulator.runtime.js_regexp import escaped
+
     return escaped(text)
 
 
@@ -91,6 +89,8 @@ class _Match(NamedTuple):
 
 def _usable(pattern: RegExp, *, with_captures: bool) -> tuple[re.Pattern[str], Translated]:
     """Return Python's pattern; raises `NotImplementedError` where it would mean something else."""
+    from emulator.runtime.js_regexp import compiled, translate
+
     told = translate(pattern.source, pattern.flags)
     refusal = told.refusal or (told.capture_refusal if with_captures else "")
     if not refusal:
@@ -257,7 +257,7 @@ def expanded(text: str, whole: list[Any], around: tuple[str, str], named: Any) -
             return found[0]
         return _text(named.get(name, UNDEFINED))
 
-    return _REPLACEMENT.sub(expand, text)
+    return re.sub(_REPLACEMENT, expand, text)
 
 
 def _numbered(written: str, digits: str, whole: list[Any]) -> str:

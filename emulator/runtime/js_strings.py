@@ -6,7 +6,6 @@ A method works on units of UTF-16, as JavaScript's do, and gives back characters
 from __future__ import annotations
 
 import math
-import unicodedata
 from typing import Any, Final
 
 from emulator.runtime import js_patterns
@@ -180,6 +179,8 @@ def _normalize(text: str, form: Any = UNDEFINED, *_: Any) -> str:
     if wanted not in ("NFC", "NFD", "NFKC", "NFKD"):
         told = "The normalization form should be one of NFC, NFD, NFKC, NFKD."
         raise JsException("RangeError", told)
+    import unicodedata
+
     return unicodedata.normalize(wanted, text)  # type: ignore[arg-type]
 
 
@@ -193,7 +194,9 @@ def _local(method: str, change: Method) -> Method:
 
 
 def _compare(text: str, other: Any = UNDEFINED, *_: Any) -> int:
-    if unicodedata.normalize("NFC", text) == unicodedata.normalize("NFC", display(other)):
+    from unicodedata import normalize
+
+    if normalize("NFC", text) == normalize("NFC", display(other)):
         return 0
     from emulator.runtime.not_yet import not_yet
 

@@ -221,15 +221,13 @@ def _to_host(value: Any) -> Any:
         return _host_from_python(value)
     if isinstance(value, TypedArray):
         return bytes(value) if value.kind == "Uint8Array" else value
-    if isinstance(value, JsDate):
-        return settled(value)
     if type(value) is dict:
         changed = {key: _to_host(item) for key, item in value.items()}
         return changed if any(changed[key] is not value[key] for key in value) else value
     if type(value) is list:
         items = [_to_host(item) for item in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-    return value
+    return settled(value) if isinstance(value, JsDate) else value
 
 
 def _host_from_python(proxy: PyProxy) -> Any:
