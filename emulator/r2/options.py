@@ -171,10 +171,10 @@ def _within_range(milliseconds: float) -> int:
 def date_of_header(value: str) -> int:
     """Read a date as headers have them, in milliseconds; what is none is the epoch."""
     try:
-        return to_milliseconds(parsedate_to_datetime(value))
+        return int(to_milliseconds(parsedate_to_datetime(value)))
     except ValueError:
         pass
     try:
-        return to_milliseconds(datetime.fromisoformat(value))
+        return int(to_milliseconds(datetime.fromisoformat(value)))
     except ValueError:
         return 0

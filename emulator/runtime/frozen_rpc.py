@@ -29,6 +29,7 @@ from emulator.values import (
     JsMap,
     JsSet,
     RegExp,
+    settled,
 )
 
 _UNCHANGED = frozenset({str, bool, float, bytes})
@@ -86,7 +87,10 @@ def from_canonical(value: Any) -> Any:
 def _as_python(value: Any, convert: Any, cache: Any) -> Any:
     held = unwrap(value)
     if isinstance(held, datetime):
-        return held.astimezone(UTC).replace(tzinfo=None)
+        moment = settled(held)
+        if not isinstance(moment, datetime):
+            return value
+        return moment.astimezone(UTC).replace(tzinfo=None)
     if isinstance(held, JsException):
         return Exception(str(held)) if held.name == "Error" else held
     if isinstance(held, HostObject):

@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.runtime.calls import invoke
+from emulator.runtime.js_basics import Constructor
 from emulator.runtime.js_binary import BINARY
-from emulator.runtime.js_prototypes import Constructor
 from emulator.runtime.js_reflect import REFLECTION
 from emulator.runtime.js_timers import TIMERS
 from emulator.runtime.not_yet import JS_GLOBALS, is_import, not_yet

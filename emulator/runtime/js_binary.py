@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 from typing import Any, Final
 
-from emulator.runtime.js_prototypes import Constructor, to_element
+from emulator.runtime.js_arrays import elements, items_of
+from emulator.runtime.js_basics import Constructor, functions
 from emulator.runtime.js_text import display
-from emulator.runtime.pyproxy import PyProxy, iterate
+from emulator.runtime.js_views import from_base64, from_hex, of_elements, place_of
+from emulator.runtime.not_yet import not_yet
+from emulator.runtime.pyproxy import PyProxy, call_value
 from emulator.values import (
-    SAFE,
     UNDEFINED,
     VIEW_KINDS,
     ArrayBuffer,
@@ -18,7 +21,6 @@ from emulator.values import (
     HostObject,
     JsException,
     TypedArray,
-    to_number,
 )
 
 # What an isolate has of memory, in bytes.
@@ -37,32 +39,49 @@ def buffer_bytes(value: Any) -> bytes:
     raise hinted(JsException("TypeError", text), value)
 
 
-def _construct(kind: str, source: Any = 0, offset: Any = 0, length: Any = UNDEFINED) -> TypedArray:
+def _construct(
+    kind: str, source: Any = UNDEFINED, offset: Any = UNDEFINED, length: Any = UNDEFINED, *_: Any
+) -> TypedArray:
     size = VIEW_KINDS[kind][1]
     if isinstance(source, ArrayBuffer):
-        start = int(to_number(offset))
+        start = place_of(offset, "Start offset is too large:")
         if start % size:
             raise JsException(
                 "RangeError", f"start offset of {kind} should be a multiple of {size}"
             )
-        count = len(source) - start if length is UNDEFINED else int(to_number(length)) * size
-        if start + count > len(source) or count < 0:
-            raise JsException("RangeError", f"Invalid typed array length: {display(length)}")
+        if length is UNDEFINED and len(source) % size:
+            text = f"byte length of {kind} should be a multiple of {size}"
+            raise JsException("RangeError", text)
+        if start > len(source):
+            text = f"Start offset {start} is outside the bounds of the buffer"
+            raise JsException("RangeError", text)
+        refusal = f"Invalid typed array length: {display(length)}"
+        count = len(source) - start if length is UNDEFINED else place_of(length, refusal) * size
+        if start + count > len(source):
+            raise JsException("RangeError", refusal)
         return TypedArray(kind, source, start, count)
     if isinstance(source, (int, float, str)) or source is UNDEFINED or source is None:
-        count = _index(source, f"Invalid typed array length: {display(source)}")
+        count = place_of(source, f"Invalid typed array length: {display(source)}")
         return TypedArray(kind, _zeros(count * size))
     return from_elements(kind, source)
 
 
-def _index(value: Any, refusal: str) -> int:
-    """Return a length (ECMAScript's `ToIndex`); 0 for what is no number."""
-    number = to_number(value)
-    if number != number:
-        return 0
-    if not -1 < number <= SAFE:
+def _data_view(
+    source: Any = UNDEFINED, offset: Any = UNDEFINED, length: Any = UNDEFINED, *_: Any
+) -> TypedArray:
+    if not isinstance(source, ArrayBuffer):
+        raise JsException(
+            "TypeError", "First argument to DataView constructor must be an ArrayBuffer"
+        )
+    outside = f"Start offset {display(offset)} is outside the bounds of the buffer"
+    start = place_of(offset, outside)
+    if start > len(source):
+        raise JsException("RangeError", outside)
+    refusal = f"Invalid DataView length {display(length)}"
+    size = len(source) - start if length is UNDEFINED else place_of(length, refusal)
+    if start + size > len(source):
         raise JsException("RangeError", refusal)
-    return int(number)
+    return TypedArray("DataView", source, start, size)
 
 
 def _zeros(count: int) -> ArrayBuffer:
@@ -71,38 +90,34 @@ def _zeros(count: int) -> ArrayBuffer:
     return ArrayBuffer(count)
 
 
-def _new_buffer(size: Any = 0, *_: Any) -> ArrayBuffer:
-    return _zeros(_index(size, "Invalid array buffer length"))
+def _new_buffer(size: Any = UNDEFINED, options: Any = UNDEFINED, *_: Any) -> ArrayBuffer:
+    if isinstance(options, dict) and options.get("maxByteLength", UNDEFINED) is not UNDEFINED:
+        raise not_yet("ArrayBuffer with `maxByteLength`", imported=False)
+    return _zeros(place_of(size, "Invalid array buffer length"))
 
 
-def from_elements(kind: str, source: Any) -> TypedArray:
-    """Return a typed array with the elements of an iterable."""
-    items = [to_element(kind, item) for item in iterate(source)]
-    made = TypedArray(kind, ArrayBuffer(len(items) * VIEW_KINDS[kind][1]))
-    made.view()[:] = memoryview(_pack(kind, items))
-    return made
-
-
-def _pack(kind: str, items: list[Any]) -> Any:
-    import array
-
-    return array.array(VIEW_KINDS[kind][0], items)
+def from_elements(kind: str, source: Any, given: Any = UNDEFINED, *_: Any) -> TypedArray:
+    """Return a typed array with the elements of an iterable, or of an object with a length."""
+    is_view = isinstance(source, (bytes, TypedArray))
+    items = list(elements(source)) if is_view else items_of(source)
+    if given is not UNDEFINED:
+        items = [call_value(given, item, index) for index, item in enumerate(items)]
+    return of_elements(kind, items)
 
 
 def _view_constructor(kind: str) -> Constructor:
-    def construct(*args: Any) -> TypedArray:
-        if kind == "DataView" and not (args and isinstance(args[0], ArrayBuffer)):
-            raise JsException(
-                "TypeError", "First argument to DataView constructor must be an ArrayBuffer"
-            )
-        return _construct(kind, *args)
-
+    if kind == "DataView":
+        return Constructor(kind, _data_view)
     statics: dict[str, Any] = {
-        "from": Function(lambda source, *rest: from_elements(kind, source), "from", raw=True),
-        "of": Function(lambda *items: from_elements(kind, list(items)), "of", raw=True),
+        **functions(
+            from_=functools.partial(from_elements, kind),
+            of=lambda *items: of_elements(kind, list(items)),
+        ),
         "BYTES_PER_ELEMENT": VIEW_KINDS[kind][1],
     }
-    return Constructor(kind, construct, statics={} if kind == "DataView" else statics)
+    if kind == "Uint8Array":
+        statics.update(functions(fromBase64=from_base64, fromHex=from_hex))
+    return Constructor(kind, functools.partial(_construct, kind), statics=statics)
 
 
 class TextEncoder(HostObject):
@@ -177,7 +192,9 @@ BINARY: Final[dict[str, Any]] = {
         "ArrayBuffer",
         _new_buffer,
         statics={
-            "isView": Function(lambda v: isinstance(v, (bytes, TypedArray)), "isView", raw=True)
+            "isView": Function(
+                lambda v=UNDEFINED, *_: isinstance(v, (bytes, TypedArray)), "isView", raw=True
+            )
         },
     ),
     "TextEncoder": TextEncoder,

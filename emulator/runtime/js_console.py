@@ -11,6 +11,7 @@ from emulator.runtime.js_text import display
 from emulator.runtime.pyproxy import PyProxy
 from emulator.values import (
     UNDEFINED,
+    Boxed,
     Function,
     HostObject,
     JsException,
@@ -19,6 +20,7 @@ from emulator.values import (
     class_of,
     iso_format,
     property_names,
+    settled,
 )
 
 # Methods → the level in the log. The others that exist write nothing: no timers, no groups.
@@ -48,7 +50,7 @@ def inspect_value(value: Any, depth: int = 0) -> str:
     if isinstance(value, Function):
         return f"[Function: {value.name or '(anonymous)'}]"
     if isinstance(value, datetime):
-        return iso_format(value)
+        return display(value) if isinstance(settled(value), Boxed) else iso_format(value)
     if isinstance(value, (dict, list, JsMap, JsSet, set, frozenset, HostObject)):
         return _inspect_container(value, depth)
     return "undefined" if value is UNDEFINED else display(value)

@@ -11,12 +11,14 @@ import re
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from emulator.runtime.js_prototypes import Constructor
+from emulator.runtime.js_basics import Constructor
 from emulator.runtime.js_text import display
 from emulator.runtime.pyproxy import PyProxy
 from emulator.values import (
     Boxed,
     Function,
+    JsDate,
+    JsException,
     from_milliseconds,
     to_milliseconds,
     to_number,
@@ -70,17 +72,26 @@ def time_of(value: datetime | Boxed) -> float:
     return to_milliseconds(value) if isinstance(value, datetime) else math.nan
 
 
-def at(milliseconds: float) -> datetime | Boxed:
-    """Return the Date of a time value."""
+def reachable(milliseconds: float) -> float:
+    """Return the time value that a Date has for a number: NaN outside what one can hold here."""
     if not abs(milliseconds) <= _REACH:
-        return INVALID
-    return from_milliseconds(milliseconds)
+        return math.nan
+    try:
+        from_milliseconds(milliseconds)
+    except JsException:
+        return math.nan
+    return int(milliseconds)
 
 
-def new(*args: Any) -> datetime | Boxed:
+def at(milliseconds: float) -> JsDate:
+    """Return the Date of a time value."""
+    return JsDate.at(milliseconds if abs(milliseconds) <= _REACH else math.nan)
+
+
+def new(*args: Any) -> JsDate:
     """Do `new Date(…)`."""
     if not args:
-        return now()
+        return at(now_in_milliseconds())
     if len(args) > 1:
         return at(_of_parts(*args))
     first = args[0].obj if isinstance(args[0], PyProxy) else args[0]
@@ -97,6 +108,13 @@ def _of_parts(*args: Any) -> float:
     month, day, hour, minute, second, milli = (*rest, *(0, 1, 0, 0, 0, 0)[len(rest) :])
     if 0 <= year <= 99:
         year += 1900
+    return time_of_parts(year, month, day, hour, minute, second, milli)
+
+
+def time_of_parts(
+    year: int, month: int, day: int, hour: int, minute: int, second: int, milli: int
+) -> float:
+    """Return the time value of parts, of which all but the year may be too large; months from 0."""
     return _time(year, month, day, ((hour * 60 + minute) * 60 + second) * 1000 + milli)
 
 
@@ -235,6 +253,10 @@ def _full(year: int) -> int:
     return 1900 + year if year < 100 else year
 
 
+def _utc(*args: Any) -> float:
+    return reachable(_of_parts(*args, *(() if args[1:] else (0,)))) if args else math.nan
+
+
 DATE: Final = Constructor(
     "Date",
     new,
@@ -243,7 +265,7 @@ DATE: Final = Constructor(
         "now": Function(now_in_milliseconds, "now", raw=True),
         "parse": Function(lambda text="": time_of(at(parse(display(text)))), "parse", raw=True),
         "UTC": Function(
-            lambda *args: time_of(at(_of_parts(*args, *(() if args[1:] else (0,))))),
+            _utc,
             "UTC",
             raw=True,
         ),

@@ -6,17 +6,18 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from emulator.runtime.js_prototypes import GETTERS, METHODS, Constructor, set_element
+from emulator.runtime.js_basics import Constructor, Properties, integer
+from emulator.runtime.js_prototypes import GETTERS, METHODS, Prototype, prototype, prototype_name
+from emulator.runtime.js_views import set_element
 from emulator.runtime.profile import generation
 from emulator.runtime.pyproxy import PyProxy, unwrap
 from emulator.values import (
     UNDEFINED,
-    Boxed,
     Function,
     HostObject,
     JsException,
-    JsMap,
     LiteralMap,
+    RegExp,
     TypedArray,
     class_of,
 )
@@ -42,8 +43,13 @@ def lookup(value: Any, name: str) -> Any:
     elif isinstance(value, Function):
         if name == "new":
             return Function(_construction(value), value.name, raw=True)
-        if isinstance(value, Constructor) and name in value.statics:
-            return value.statics[name]
+        if isinstance(value, Constructor):
+            if name in value.statics:
+                return value.statics[name]
+            if name == "prototype":
+                return prototype(value.name)
+    elif isinstance(value, Properties) and name in value.named:
+        return value.named[name]
     return _lookup_prototype(value, name)
 
 
@@ -89,14 +95,18 @@ def _lookup_python(value: PyProxy, name: str) -> Any:
 def _lookup_prototype(value: Any, name: str) -> Any:
     if name == "constructor":
         return constructor_of(class_of(value))
-    for class_name in (_prototype_name(value), "Object"):
+    if isinstance(value, Prototype):
+        return value.member(name)
+    for class_name in (prototype_name(value), "Object"):
         getter = GETTERS.get(class_name, {}).get(name)
         if getter is not None:
             return getter(value)
         method = METHODS.get(class_name, {}).get(name)
         if method is not None:
             return Function(functools.partial(method, value), name, raw=True)
-    raise AttributeError(name)
+    from emulator.runtime.js_missing import absent
+
+    raise absent(value, prototype_name(value), name)
 
 
 def inherited_names(value: Any) -> set[str]:
@@ -107,18 +117,8 @@ def inherited_names(value: Any) -> set[str]:
         return set()
     names = set(METHODS["Object"]) | {"constructor"}
     for table in (GETTERS, METHODS):
-        names.update(table.get(_prototype_name(value), {}))
+        names.update(table.get(prototype_name(value), {}))
     return names
-
-
-def _prototype_name(value: Any) -> str:
-    if isinstance(value, Function):
-        return "Function"
-    if isinstance(value, (bytes, TypedArray)):
-        return "TypedArray"
-    if isinstance(value, Boxed) and value.kind == "Date":
-        return "Invalid Date"
-    return "Map" if isinstance(value, JsMap) else class_of(value)
 
 
 def constructor_of(name: str) -> Function:
@@ -139,8 +139,23 @@ def set_property(value: Any, name: str, item: Any) -> None:
         set_element(value, int(name), item)
     elif isinstance(value, Constructor):
         value.statics[name] = item
+    elif isinstance(value, list) and (name == "length" or name.isdigit()):
+        _set_in_array(value, name, item)
+    elif isinstance(value, RegExp) and name == "lastIndex":
+        value.last_index = item
     else:
         raise JsException("TypeError", f"Cannot add property {name}, object is not extensible")
+
+
+def _set_in_array(value: list[Any], name: str, item: Any) -> None:
+    """Set an element or the length; an array grows with what is undefined."""
+    size = integer(item) if name == "length" else max(len(value), int(name) + 1)
+    if not 0 <= size < 2**32:
+        raise JsException("RangeError", "Invalid array length")
+    del value[int(size) :]
+    value.extend([UNDEFINED] * (int(size) - len(value)))
+    if name != "length":
+        value[int(name)] = item
 
 
 def _set_host(value: HostObject, name: str, item: Any) -> None:

@@ -6,9 +6,17 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from emulator.runtime.js_basics import Constructor
+from emulator.runtime.js_objects import (
+    define,
+    descriptor,
+    is_object,
+    own_property_names,
+    prototype_of,
+)
 from emulator.runtime.js_properties import lookup, set_property
-from emulator.runtime.js_prototypes import Constructor
-from emulator.runtime.js_text import display, own_names
+from emulator.runtime.js_text import display
+from emulator.runtime.not_yet import not_yet
 from emulator.runtime.pyproxy import PyProxy, call_value, iterate
 from emulator.values import (
     UNDEFINED,
@@ -34,12 +42,8 @@ def _raw(name: str, function: Callable[..., Any]) -> Function:
     return Function(function, name, raw=True)
 
 
-def _is_object(value: Any) -> bool:
-    return not (value is None or value is UNDEFINED or isinstance(value, (str, bool, int, float)))
-
-
 def _object(name: str, value: Any) -> Any:
-    if not _is_object(value):
+    if not is_object(value):
         raise JsException("TypeError", f"Reflect.{name} called on non-object")
     return value
 
@@ -77,8 +81,27 @@ def _delete(value: Any, name: Any = UNDEFINED, *_: Any) -> bool:
 
 
 def _keys(value: Any, *_: Any) -> list[str]:
-    names = own_names(_object("ownKeys", value))
-    return [*names, "length"] if isinstance(value, list) else list(names)
+    return own_property_names(_object("ownKeys", value))
+
+
+def _define(value: Any, name: Any = UNDEFINED, told: Any = UNDEFINED, *_: Any) -> bool:
+    define(_object("defineProperty", value), name, told)
+    return True
+
+
+def _descriptor(value: Any, name: Any = UNDEFINED, *_: Any) -> Any:
+    return descriptor(_object("getOwnPropertyDescriptor", value), name)
+
+
+def _prototype_of(value: Any, *_: Any) -> Any:
+    return prototype_of(_object("getPrototypeOf", value))
+
+
+def _refusal(name: str) -> Callable[..., NoReturn]:
+    def refuse(*_: Any) -> NoReturn:
+        raise not_yet(f"Reflect.{name}", imported=False)
+
+    return refuse
 
 
 def _construct(target: Any, arguments: Any = UNDEFINED, *_: Any) -> Any:
@@ -101,11 +124,17 @@ def _apply(target: Any, this: Any = UNDEFINED, arguments: Any = UNDEFINED, *_: A
 REFLECT: Final[dict[str, Any]] = {
     "apply": _raw("apply", _apply),
     "construct": _raw("construct", _construct),
+    "defineProperty": _raw("defineProperty", _define),
     "deleteProperty": _raw("deleteProperty", _delete),
     "get": _raw("get", _get),
+    "getOwnPropertyDescriptor": _raw("getOwnPropertyDescriptor", _descriptor),
+    "getPrototypeOf": _raw("getPrototypeOf", _prototype_of),
     "has": _raw("has", _has),
+    "isExtensible": _raw("isExtensible", _refusal("isExtensible")),
     "ownKeys": _raw("ownKeys", _keys),
+    "preventExtensions": _raw("preventExtensions", _refusal("preventExtensions")),
     "set": _raw("set", _set),
+    "setPrototypeOf": _raw("setPrototypeOf", _refusal("setPrototypeOf")),
 }
 
 
@@ -136,7 +165,7 @@ class WeakMap(HostObject):
         return self._items.get(_identity(key), (UNDEFINED, UNDEFINED))[1]
 
     def _set(self, key: Any = UNDEFINED, value: Any = UNDEFINED) -> WeakMap:
-        if not _is_object(key):
+        if not is_object(key):
             raise JsException("TypeError", self.refusal)
         self._items[_identity(key)] = key, value
         return self
@@ -205,7 +234,7 @@ def _new_weak_set(values: Any = UNDEFINED, *_: Any) -> WeakSet:
 
 
 def _new_weak_ref(target: Any = UNDEFINED, *_: Any) -> WeakRef:
-    if not _is_object(target):
+    if not is_object(target):
         raise JsException("TypeError", "WeakRef: invalid target")
     return WeakRef(target)
 
@@ -283,7 +312,7 @@ def _constant(name: str) -> str:
 
 def _strategy(name: str, size: Callable[[Any], Any]) -> Constructor:
     def construct(init: Any = UNDEFINED, *_: Any) -> dict[str, Any]:
-        if not _is_object(init):
+        if not is_object(init):
             text = (
                 f"Failed to construct '{name}': constructor parameter 1 is not of type "
                 "'QueuingStrategyInit'."
@@ -295,7 +324,7 @@ def _strategy(name: str, size: Callable[[Any], Any]) -> Constructor:
 
 
 def _byte_length(chunk: Any = UNDEFINED, *_: Any) -> Any:
-    return _get(chunk, "byteLength") if _is_object(chunk) else UNDEFINED
+    return _get(chunk, "byteLength") if is_object(chunk) else UNDEFINED
 
 
 REFLECTION: Final[dict[str, Any]] = {

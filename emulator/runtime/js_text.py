@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from emulator.runtime.profile import generation
 from emulator.runtime.pyproxy import PyProxy, visible
@@ -26,6 +26,13 @@ from emulator.values import (
     class_of,
     format_number,
     property_names,
+    settled,
+)
+
+DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS: Final = (
+    *("Jan", "Feb", "Mar", "Apr", "May", "Jun"),
+    *("Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
 )
 
 
@@ -38,7 +45,7 @@ def display(value: Any) -> str:
     if isinstance(value, bytes) or (isinstance(value, TypedArray) and value.kind != "DataView"):
         return ",".join(map(display, value if isinstance(value, bytes) else value.view()))
     if isinstance(value, datetime):
-        return f"{value:%a %b %d %Y %H:%M:%S} GMT+0000 (Coordinated Universal Time)"
+        return _display_date(settled(value))
     if isinstance(value, PyProxy):
         return str(value.obj)
     if isinstance(value, Function):
@@ -52,6 +59,13 @@ def display(value: Any) -> str:
     if isinstance(value, (RegExp, Opaque)):
         return str(value)
     return _display_primitive(value)
+
+
+def _display_date(moment: datetime | Boxed) -> str:
+    if isinstance(moment, Boxed):
+        return "Invalid Date"
+    day = f"{DAYS[moment.weekday()]} {MONTHS[moment.month - 1]} {moment.day:02d}"
+    return f"{day} {moment.year:04d} {moment:%H:%M:%S} GMT+0000 (Coordinated Universal Time)"
 
 
 def join(values: list[Any], glue: str, *around: int) -> str:

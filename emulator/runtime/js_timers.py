@@ -7,7 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any, Final
 
 from emulator.runtime.host import current, forbid_in_global_scope
-from emulator.runtime.js_prototypes import Constructor
+from emulator.runtime.js_basics import Constructor
 from emulator.runtime.js_text import display
 from emulator.runtime.promises import PyodideFuture, promise
 from emulator.runtime.proxies import wrap
@@ -226,6 +226,24 @@ def _construct(executor: Any = UNDEFINED) -> PyodideFuture:
     return result
 
 
+def _with_resolvers(*_: Any) -> dict[str, Any]:
+    functions: list[Any] = []
+
+    def keep(*given: Any) -> Any:
+        functions.extend(given)
+        return UNDEFINED
+
+    made = _construct(Function(keep, raw=True))
+    return {"promise": unwrap(made), "resolve": functions[0], "reject": functions[1]}
+
+
+def _try(function: Any = UNDEFINED, *args: Any) -> PyodideFuture:
+    try:
+        return _resolved(call_value(function, *args))
+    except Exception as error:
+        return _reject(error)
+
+
 def _copy_to(target: PyodideFuture) -> Callable[[asyncio.Future[Any]], None]:
     def copy(source: asyncio.Future[Any]) -> None:
         if target.done() or source.cancelled():
@@ -259,6 +277,8 @@ TIMERS: Final[dict[str, Any]] = {
             "allSettled": _static("allSettled", _all_settled),
             "race": _static("race", _race),
             "any": _static("any", _any),
+            "withResolvers": _static("withResolvers", _with_resolvers),
+            "try": _static("try", _try),
         },
     ),
 }

@@ -30,6 +30,7 @@ from typing import Any, cast
 from emulator.runtime.calls import invoke
 from emulator.runtime.js_properties import inherited_names, lookup, set_property
 from emulator.runtime.js_text import display, own_names
+from emulator.runtime.js_utf16 import units
 from emulator.runtime.not_yet import not_yet
 from emulator.runtime.profile import generation
 from emulator.runtime.promises import PyodideFuture, promise
@@ -52,6 +53,7 @@ from emulator.values import (
     Boxed,
     Function,
     HostObject,
+    JsDate,
     JsException,
     JsMap,
     JsSet,
@@ -60,6 +62,7 @@ from emulator.values import (
     TypedArray,
     plain_number,
     property_names,
+    to_milliseconds,
     type_of,
 )
 
@@ -370,10 +373,23 @@ class _Text(_Iterable):
     __slots__ = ()
 
     def __len__(self) -> int:
-        return len(self._js.value)
+        return len(units(self._js.value))
 
     def __bool__(self) -> bool:
         return True
+
+
+class _Date(JsProxy):
+    """A Date. Its first setter puts one that can be moved in the place of the platform's."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name[:3] == "set" and not isinstance(self._js, JsDate):
+            held = self._js
+            time = held.value if isinstance(held, Boxed) else to_milliseconds(held)
+            hold(self, JsDate.at(time))
+        return super().__getattr__(name)
 
 
 class _TypedArray(_Buffer, _Collection):
@@ -391,6 +407,16 @@ class _TypedArray(_Buffer, _Collection):
 
     def __iter__(self) -> Iterator[Any]:
         return (wrap(self._element(item)) for item in self._js.view())
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        found = list(self)[start:stop].index(value)
+        return found + (start if start >= 0 else max(len(self) + start, 0))
+
+    def count(self, value: Any) -> int:
+        return list(self).count(value)
+
+    def reverse(self) -> None:
+        call_value(lookup(self._js, "reverse"))
 
     def _element(self, item: Any) -> Any:
         return BigInt(item) if self._js.kind.startswith("Big") else item
@@ -660,7 +686,7 @@ def _wrap_other(value: Any) -> Any:
     if isinstance(value, BigInt):
         return JsBigInt(value.value) if generation() == 314 else value.value
     if isinstance(value, Boxed):
-        return make(_Text if value.kind == "String" else JsProxy, value)
+        return make(_BOXES.get(value.kind, JsProxy), value)
     for kind, cls in _CLASSES:
         if isinstance(value, kind):
             return make(cls, value)
@@ -680,8 +706,10 @@ _CLASSES: tuple[tuple[Any, type[JsProxy]], ...] = (
     (dict, JsProxy),
     (JsMap, _Map),
     ((set, frozenset, JsSet), _Set),
-    ((datetime, RegExp), JsProxy),
+    (datetime, _Date),
+    (RegExp, JsProxy),
 )
+_BOXES: dict[str, type[JsProxy]] = {"String": _Text, "Date": _Date}
 
 
 def double_proxy(obj: Any) -> Any:

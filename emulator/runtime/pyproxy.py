@@ -21,12 +21,14 @@ from emulator.values import (
     Boxed,
     Function,
     HostObject,
+    JsDate,
     JsException,
     Opaque,
     ProxiedDict,
     ProxiedList,
     TypedArray,
     format_number,
+    settled,
 )
 
 
@@ -225,7 +227,7 @@ def _to_host(value: Any) -> Any:
     if type(value) is list:
         items = [_to_host(item) for item in value]
         return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
-    return value
+    return settled(value) if isinstance(value, JsDate) else value
 
 
 def _host_from_python(proxy: PyProxy) -> Any:
@@ -344,7 +346,8 @@ def describe(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else "object"
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """Return how V8 names a value together with its type."""
     if isinstance(value, bool):
         return f"boolean {str(value).lower()}"
     return f"number {format_number(value)}" if isinstance(value, (int, float)) else describe(value)
@@ -371,7 +374,7 @@ def iterate(value: Any) -> Iterable[Any]:
         return value
     raise JsException(
         "TypeError",
-        f"{_described(value)} is not iterable"
+        f"{described(value)} is not iterable"
         + (
             ""
             if value is None or value is UNDEFINED

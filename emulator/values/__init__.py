@@ -12,7 +12,7 @@ from emulator.values.buffers import VIEW_KINDS, ArrayBuffer, TypedArray
 from emulator.values.clone import from_v8, to_v8
 from emulator.values.clone_writer import clone_error
 from emulator.values.containers import JsMap, JsSet, LiteralMap
-from emulator.values.dates import from_milliseconds, iso_format, to_milliseconds
+from emulator.values.dates import JsDate, from_milliseconds, iso_format, settled, to_milliseconds
 from emulator.values.json import from_json, stringify, to_json
 from emulator.values.json_losses import Loss, describe_losses, losses
 from emulator.values.kinds import class_of, property_names, type_of
@@ -43,6 +43,7 @@ __all__ = [
     "Boxed",
     "Function",
     "HostObject",
+    "JsDate",
     "JsException",
     "JsMap",
     "JsSet",
@@ -70,6 +71,7 @@ __all__ = [
     "losses",
     "plain_number",
     "property_names",
+    "settled",
     "stringify",
     "to_json",
     "to_milliseconds",

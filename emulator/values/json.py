@@ -16,7 +16,7 @@ import msgspec
 
 from emulator.values.buffers import TypedArray
 from emulator.values.containers import LiteralMap
-from emulator.values.dates import iso_format
+from emulator.values.dates import iso_format, settled
 from emulator.values.json_errors import parse_error
 from emulator.values.kinds import class_of, property_names
 from emulator.values.numbers import format_number
@@ -147,7 +147,7 @@ class _Writer:
 
     def _replace(self, value: Any, key: str) -> Any:
         if isinstance(value, datetime):
-            return iso_format(value)
+            return None if isinstance(settled(value), Boxed) else iso_format(value)
         if isinstance(value, Boxed):
             return value.value
         if isinstance(value, HostObject) and "toJSON" in value.js_members:

@@ -61,7 +61,7 @@ def to_number(value: Any) -> float:
     if value is None:
         return 0
     if isinstance(value, (bool, int, float)):
-        return value + 0
+        return value + 0 if value else value * 1
     if isinstance(value, str):
         return _parse_number(value.strip())
     if isinstance(value, datetime):

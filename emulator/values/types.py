@@ -8,7 +8,7 @@ which is also what is raised. Everything else is here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -131,12 +131,13 @@ class Boxed:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class RegExp:
-    """A regular expression; `flags` are JavaScript's letters."""
+    """A regular expression; `flags` are JavaScript's letters, `last_index` where to go on."""
 
     source: str
     flags: str = ""
+    last_index: Any = field(default=0, compare=False)
 
     def __str__(self) -> str:
         return f"/{self.source}/{self.flags}"

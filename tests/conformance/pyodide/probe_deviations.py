@@ -101,7 +101,6 @@ DEVIATIONS: Final = (
     Deviation("texts of Python's own about arguments", probe=r"^destroy_proxies\(\)|^_Binding"),
     Deviation("callbacks that a platform object keeps", probe=r"addEventListener"),
     Deviation("iterators are arrays", probe=r"\.entries\(\)$"),
-    Deviation("no `RegExp.test`", probe=r"V\.regexp\.test"),
     Deviation("texts cannot be subscripted", probe=r'String\.new\("abc"\)\[0\]'),
     Deviation("objects without a prototype", probe=r"V\.nothing"),
     Deviation(

@@ -649,7 +649,7 @@ async def _awaited(value: Any) -> Any:
 
 
 def _get(value: Any, key: Any) -> Any:
-    from emulator.runtime.js_builtins import lookup_element
+    from emulator.runtime.js_objects import element as lookup_element
 
     return lookup_element(value, display(key))
 
