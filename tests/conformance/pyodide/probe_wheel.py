@@ -49,6 +49,8 @@ class Host:
 
     def log(self, level: str, text: str) -> None: ...
 
+    def find(self, *told: Any) -> None: ...
+
     def forbid_in_global_scope(self) -> None:
         return None
 
