@@ -32,15 +32,15 @@ def running_loop() -> AbstractEventLoop:
     )
 
 
-def has_ready(loop: AbstractEventLoop, own: object) -> bool | None:
-    """Whether callbacks other than the function `own` are ready; None if the loop hides it."""
+def has_ready(loop: AbstractEventLoop, own: tuple[object, ...]) -> bool | None:
+    """Whether callbacks other than the functions `own` are ready; None if the loop hides it."""
     ready = getattr(loop, "_ready", None)
     if ready is None:
         return None
     return bool(ready) and _others(ready, own)
 
 
-def is_dead(loop: AbstractEventLoop, own: object) -> bool | None:
+def is_dead(loop: AbstractEventLoop, own: tuple[object, ...]) -> bool | None:
     """Whether the loop can never again run anything but `own`; None if it hides that."""
     ready = getattr(loop, "_ready", None)
     timers = getattr(loop, "_scheduled", None)
@@ -53,9 +53,9 @@ def is_dead(loop: AbstractEventLoop, own: object) -> bool | None:
     return not (waits or _executor_works(loop) or _anyio_works(loop))
 
 
-def _others(handles: Iterable[Any], own: object) -> bool:
+def _others(handles: Iterable[Any], own: tuple[object, ...]) -> bool:
     for handle in handles:
-        if not handle._cancelled and getattr(handle._callback, "__func__", None) is not own:
+        if not handle._cancelled and getattr(handle._callback, "__func__", None) not in own:
             return True
     return False
 

@@ -38,7 +38,7 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from functools import partial
 from time import sleep
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from emulator.clock import MICROSECONDS
 from emulator.errors import (
@@ -156,7 +156,10 @@ class Pump:
         self._gathering = self._gathered = False
         self._turns_waited = 0
         self._turns_at_once = 0
+        # The timer that runs a turn, and its instant in the time of its loop. It is None from when
+        # it fires on, which uvloop's may do up to a millisecond early.
         self._look_again: asyncio.TimerHandle | None = None
+        self._looks_at = 0.0
         self._holds_lock = threading.Lock()
         # The loop that runs the simulation for good, and who hears of errors that no call gets.
         self._driver: asyncio.AbstractEventLoop | None = None
@@ -207,7 +210,7 @@ class Pump:
         self._gathered = False
         outer = self._outer
         assert outer is not None
-        if has_ready(outer, Pump._turn) is False:
+        if has_ready(outer, _OWN) is False:
             self._context.run(self._turn, outer)
         else:
             outer.call_soon(self._turn, outer, context=self._context)
@@ -371,8 +374,7 @@ class Pump:
             self._failed = self._driver is not None
             self._fail_all(error)
             if self._driver is not None:
-                self._stop_looking()
-                self._look_again = outer.call_later(_RETRY, self._turn, outer)
+                self._look_in(_RETRY, outer)
         else:
             if again or self.loop.has_ready:
                 self._schedule(outer)
@@ -476,7 +478,7 @@ class Pump:
 
     def _give_way(self, outer: asyncio.AbstractEventLoop) -> bool:
         """Whether the caller's loop must run before the clock may move (rule 1)."""
-        ready = has_ready(outer, Pump._turn)
+        ready = has_ready(outer, _OWN)
         if ready is None:
             patience = _BLIND_TURNS
         elif not ready:
@@ -497,11 +499,9 @@ class Pump:
             return False
         if self.holds or self.loop.in_flight:
             return False
-        dead = is_dead(outer, Pump._turn)
+        dead = is_dead(outer, _OWN)
         if dead is False:
-            self._look_again = outer.call_later(
-                _LOOK_AGAIN, self._turn, outer, context=self._context
-            )
+            self._look_in(_LOOK_AGAIN, outer)
         if not dead:
             return False
         if self.cancel_hung is not None and self.cancel_hung():
@@ -518,11 +518,19 @@ class Pump:
         clock, due = self.loop.clock, self.loop.next_due
         if clock.is_real and due is not None:
             wait = min(max(due - clock.reading(), 0) / MICROSECONDS, _LONGEST_WAIT)
-            now, set_for = outer.time(), self._look_again
-            if set_for is not None and now < set_for.when() <= now + wait:
+            if self._look_again is not None and self._looks_at <= outer.time() + wait:
                 return  # early enough: a timer for each request would cost more than it does
-            self._stop_looking()
-            self._look_again = outer.call_later(wait, self._turn, outer, context=self._context)
+            self._look_in(wait, outer)
+
+    def _look_in(self, seconds: float, outer: asyncio.AbstractEventLoop) -> None:
+        """Run a turn after some seconds of real time."""
+        self._stop_looking()
+        self._looks_at = outer.time() + seconds
+        self._look_again = outer.call_later(seconds, self._look, outer, context=self._context)
+
+    def _look(self, outer: asyncio.AbstractEventLoop) -> None:
+        self._look_again = None
+        self._turn(outer)
 
     def _stop_looking(self) -> None:
         if self._look_again is not None:
@@ -626,6 +634,10 @@ class Pump:
                 future.set_exception(EmulatorClosed("the emulator was closed"))
         self._leaving.clear()
         self._unwritten.clear()
+
+
+# What the pump lets a caller's loop call.
+_OWN: Final = (Pump._turn, Pump._look)
 
 
 def _is_lost(goal: Goal) -> bool:

@@ -24,7 +24,7 @@ from emulator.server.desk import Desk
 from emulator.server.guard import Guard
 from emulator.server.options import Options
 from emulator.server.reloading import Reloader
-from emulator.server.serving import CannotListen, Server, listen, new_loop
+from emulator.server.serving import CannotListen, Server, listen
 from emulator.server.state_folder import NAME, StateFolder
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ def run(
             if record is not None:
                 session.record(record)
             gate.open(gate.masker)
-            with asyncio.Runner(loop_factory=new_loop) as runner:
-                runner.run(session.serve(drain))
+            asyncio.run(session.serve(drain))
     except StateError as error:
         raise Refusal(str(error)) from None
     except RecordingError as error:

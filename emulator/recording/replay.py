@@ -182,7 +182,7 @@ class _Feeder:
         await self._emulator.advance(0)
         for _ in range(_MOST_TURNS):
             await asyncio.sleep(0)
-            if not has_ready(loop, self):
+            if not has_ready(loop, ()):
                 return
 
     async def _pass_until(self, at: int) -> None:

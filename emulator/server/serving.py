@@ -80,18 +80,6 @@ def listen(host: str, port: int) -> socket.socket:
     return made
 
 
-def new_loop() -> asyncio.AbstractEventLoop:
-    """Make the event loop of a server: uvloop's, which needs less for each request, if it is there.
-
-    It is not for Windows, where asyncio's own serves as well.
-    """
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
 class Server(uvicorn.Server):
     """A uvicorn server whose signals and end are ours."""
 

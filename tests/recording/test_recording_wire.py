@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -117,15 +118,17 @@ def test_a_websocket_of_a_real_client_is_repeated(recorded: Recorded) -> None:
 
 
 def test_a_race_at_the_desk_is_the_same_race_again(recorded: Recorded) -> None:
-    """Sockets that are all written to before one is read; the server may see some of them later."""
+    """Sockets that are all written to while the server stands still: it sees all at once."""
     from recorded_project import WORKER
 
     recorded.write("src/entry.py", WORKER.replace('if path == "/slow":', TAKE))
     with ServerProcess(recorded.path, "--record", recorded.file.name) as server:
         port = int(server.url.rpartition(":")[2])
         sockets = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(8)]
+        server.process.send_signal(signal.SIGSTOP)
         for one in sockets:
             one.sendall(b"POST /take HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\nhi")
+        server.process.send_signal(signal.SIGCONT)
         for one in sockets:
             assert one.recv(16).startswith(b"HTTP/1.1 200")
             one.close()

@@ -7,15 +7,12 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pytest
 from wire import ServerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from served_project import Project
-
-pytestmark = pytest.mark.usefixtures("event_loop_library")
 
 GATED = """
 import asyncio

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx
@@ -19,7 +18,6 @@ from wire import SCRIPT, ServerProcess
 if TYPE_CHECKING:
     from served_project import Project
 
-pytestmark = pytest.mark.usefixtures("event_loop_library")
 
 SLOW = """
 import asyncio
@@ -81,17 +79,6 @@ def test_messages_survive_a_kill_and_are_delivered_by_the_next_server(project: P
         assert server.client.post("/", content="c").status_code == 202
         assert server.stop() == 0
         assert server.said("stopped")["remains"] == ["1 message in jobs"]
-
-
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
-def test_it_runs_on_uvloop_where_that_is_installed(
-    project: Project, event_loop_library: str
-) -> None:
-    with ServerProcess(project.path) as server:
-        mapped = Path(f"/proc/{server.process.pid}/maps").read_text()
-        assert ("/uvloop/" in mapped) is (event_loop_library == "uvloop")
-        assert server.client.post("/", content="a").status_code == 202
-        assert server.stop() == 0
 
 
 def test_what_is_in_flight_finishes_after_a_signal(project: Project) -> None:
