@@ -117,8 +117,9 @@ class Masker:
         """
         new: dict[tuple[str, str], None] = {}
         for name, value in headers:  # of each request and each answer: most have none
-            if name.lower() in _HEADERS and len(value) >= _SHORTEST_TOKEN:
-                new[_HEADERS[name.lower()], value] = None
+            mask = _HEADERS.get(name.lower())
+            if mask is not None and len(value) >= _SHORTEST_TOKEN:
+                new[mask, value] = None
         if not new or new.keys() <= self._met.keys():
             return
         self._met |= new

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from emulator.runtime.js_text import display
-from emulator.runtime.web.text import utf8
+from emulator.runtime.web.text import well_formed
 from emulator.values import (
     UNDEFINED,
     ArrayBuffer,
@@ -98,7 +98,7 @@ def _blob(value: Any) -> Blob:
         return None
     if isinstance(value, (bytes, ArrayBuffer, TypedArray)):
         return bytes(value)
-    return utf8(display(value)).decode()  # half a surrogate pair becomes U+FFFD
+    return well_formed(display(value))
 
 
 def _size(value: Blob) -> int:

@@ -133,9 +133,7 @@ class Console:
                 yield f"{now:%Y-%m-%d}"
         milliseconds = at % MICROSECONDS // 1000
         colour = _COLOURS.get(tone(told.event.kind, told.event.data))
-        shown = text  # most are one line, and plain
-        if not (text.isascii() and text.isprintable()):
-            shown = "\n    ".join([printable(line.expandtabs(4)) for line in text.splitlines()])
+        shown = "\n    ".join([printable(line.expandtabs(4)) for line in text.splitlines()])
         yield (
             f"{self._clock}.{milliseconds:03}  {printable(told.trace.masker(told.event.subject))}"
             f"  {colour % shown if colour else shown}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from emulator.runtime.js_text import display
 from emulator.runtime.web.streams import ReadableStream
-from emulator.runtime.web.text import utf8
+from emulator.runtime.web.text import usv_string
 from emulator.values import (
     UNDEFINED,
     ArrayBuffer,
@@ -49,19 +48,11 @@ class Listing(NamedTuple):
     cursor: str | None = None
 
 
-def text(value: Any) -> str:
-    """A value as a text in UTF-8: half a surrogate pair becomes U+FFFD."""
-    if isinstance(value, Symbol):
-        raise JsException("TypeError", "Cannot convert a Symbol value to a string")
-    shown = value if type(value) is str else display(value)
-    return shown if shown.isascii() else utf8(shown).decode()
-
-
 def names(value: Any) -> str | list[str]:
     """The name, or the list of names, that a read is for."""
     if isinstance(value, list) and not isinstance(value, ProxiedList):
-        return [text(item) for item in value]
-    return text(value)
+        return [usv_string(item) for item in value]
+    return usv_string(value)
 
 
 def reading(options: Any) -> Reading:
@@ -69,9 +60,9 @@ def reading(options: Any) -> Reading:
     if options is UNDEFINED or options is None:
         return Reading()
     if not isinstance(options, (Mapping, LiteralMap)):
-        return Reading(text(options))
+        return Reading(usv_string(options))
     kind = _option(options, "type")
-    return Reading("text" if kind is UNDEFINED else text(kind), _number(options, "cacheTtl"))
+    return Reading("text" if kind is UNDEFINED else usv_string(kind), _number(options, "cacheTtl"))
 
 
 def writing(options: Any) -> Writing:
@@ -92,9 +83,9 @@ def listing(options: Any) -> Listing:
         return Listing()
     prefix, cursor = _option(options, "prefix"), _option(options, "cursor")
     return Listing(
-        "" if prefix is UNDEFINED or prefix is None else text(prefix),
+        "" if prefix is UNDEFINED or prefix is None else usv_string(prefix),
         _number(options, "limit") or 0,
-        None if cursor is UNDEFINED or cursor is None else text(cursor),
+        None if cursor is UNDEFINED or cursor is None else usv_string(cursor),
     )
 
 
@@ -108,7 +99,7 @@ def value(given: Any) -> bytes | ReadableStream:
         return given
     is_primitive = given is None or given is UNDEFINED
     if is_primitive or isinstance(given, (str, bool, int, float, BigInt, Symbol)):
-        return text(given).encode()
+        return usv_string(given).encode()
     raise JsException("TypeError", _NO_VALUE)
 
 

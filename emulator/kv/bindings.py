@@ -15,6 +15,7 @@ from emulator.kv import arguments, rules
 from emulator.kv.store import Entry
 from emulator.runtime.web.response import Response
 from emulator.runtime.web.streams import ReadableStream
+from emulator.runtime.web.text import usv_string
 from emulator.values import UNDEFINED, ArrayBuffer, HostObject, JsException, JsMap, from_json
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class KvNamespace(HostObject):
     ) -> Awaitable[Any]:
         """Store a value in place of what is there."""
         try:
-            name, writing = arguments.text(key), arguments.writing(options)
+            name, writing = usv_string(key), arguments.writing(options)
             rules.check_key("PUT", name)
             given = arguments.value(value)
         except JsException as error:
@@ -181,7 +182,7 @@ class KvNamespace(HostObject):
     def delete(self, key: Any = UNDEFINED, *_: Any) -> asyncio.Future[Any]:
         """Delete a key, if it is there."""
         try:
-            name = arguments.text(key)
+            name = usv_string(key)
             rules.check_key("DELETE", name)
         except JsException as error:
             return calls.refuse(error)

@@ -8,7 +8,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from emulator.r2.conditions import Condition, etags_of_header, one_etag
-from emulator.r2.options import Options, date_of_header, is_list, text, wrong_element
+from emulator.r2.options import Options, date_of_header, is_list, wrong_element
 from emulator.r2.ranges import Range
 from emulator.r2.rules import HASHES, MOST_KEYS, Hash
 from emulator.r2.store import Metadata
@@ -16,6 +16,7 @@ from emulator.runtime.web import idl
 from emulator.runtime.web.blob import Blob
 from emulator.runtime.web.headers import Headers
 from emulator.runtime.web.streams import ReadableStream
+from emulator.runtime.web.text import usv_string
 from emulator.values import UNDEFINED, JsException, js_int32
 
 # An argument that is not there, which some methods tell from one that is undefined.
@@ -76,20 +77,20 @@ def key(value: Any, method: str, *, position: int = 1) -> str:
     """The name of an object, or the id of an upload."""
     if value is ABSENT:
         raise idl.wrong_argument(method, "R2Bucket", position, "string")
-    return text(value)
+    return usv_string(value)
 
 
 def keys(value: Any) -> list[str]:
     """The names of the objects to delete."""
     if value is ABSENT:
         raise idl.wrong_argument("delete", "R2Bucket", 1, "string or Array")
-    return [text(item) for item in value] if is_list(value) else [text(value)]
+    return [usv_string(item) for item in value] if is_list(value) else [usv_string(value)]
 
 
 def value(given: Any, method: str, *, of: str, may_be_nothing: bool) -> bytes | ReadableStream:
     """The body of an object, or of a part."""
     if isinstance(given, str):
-        return text(given).encode()
+        return usv_string(given).encode()
     if may_be_nothing and (given is None or given is UNDEFINED):
         return b""
     if isinstance(given, Blob):
@@ -290,7 +291,7 @@ def _encryption(options: Options) -> str | None:
     given = options.raw("ssecKey")
     data = idl.buffer(given)
     if data is None:
-        written = text(given)
+        written = usv_string(given)
         if not _HEX.fullmatch(written):
             raise JsException("Error", "SSE-C Key has invalid format")
         data = bytes.fromhex(written) if len(written) == _KEY_SIZE * 2 else b""

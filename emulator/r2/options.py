@@ -11,9 +11,8 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from emulator.runtime.js_text import display
 from emulator.runtime.web import idl
-from emulator.runtime.web.text import utf8
+from emulator.runtime.web.text import usv_string
 from emulator.values import (
     UNDEFINED,
     BigInt,
@@ -28,16 +27,6 @@ from emulator.values import (
 _PRIMITIVES: Final = (str, bool, int, float, BigInt, Symbol)
 # What 64 bits of nanoseconds hold, in milliseconds.
 _LAST_DATE: Final = 2**63 // 1_000_000
-
-
-def text(value: Any) -> str:
-    """A value as a text in UTF-8: half a surrogate pair becomes U+FFFD."""
-    if type(value) is str and value.isascii():
-        return value
-    if isinstance(value, Symbol):
-        raise JsException("TypeError", "Cannot convert a Symbol value to a string")
-    shown = display(value)
-    return shown if shown.isascii() else utf8(shown).decode()
 
 
 def is_list(value: Any) -> bool:
@@ -91,7 +80,7 @@ class Options:
 
     def loose_text(self, name: str) -> str | None:
         """An option that may be anything, as a text."""
-        return text(self._values[name]) if name in self._values else None
+        return usv_string(self._values[name]) if name in self._values else None
 
     def strict_text(self, name: str) -> str | None:
         """An option that has to be a text."""
@@ -99,7 +88,7 @@ class Options:
             return None
         if not isinstance(self._values[name], str):
             raise self.wrong(name, "string")
-        return text(self._values[name])
+        return usv_string(self._values[name])
 
     def date(self, name: str) -> int | None:
         """A date, or milliseconds since the epoch, in milliseconds."""
@@ -151,7 +140,7 @@ class Options:
             raise self.wrong(name, "object")
         if not isinstance(value, (dict, LiteralMap)):
             return {}
-        return {text(key): text(item) for key, item in value.items()}
+        return {usv_string(key): usv_string(item) for key, item in value.items()}
 
 
 def wrong_element(index: int, kind: str) -> JsException:

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from emulator.ratelimit_config import PERIODS
 from emulator.runtime.js_text import display
-from emulator.runtime.web.text import utf8
+from emulator.runtime.web.text import well_formed
 from emulator.values import UNDEFINED, HostObject, JsException, LiteralMap, Opaque
 
 _KNOWN: Final = ("key", "limit", "period")
@@ -37,7 +37,7 @@ def options_of(given: Any, limit: int, period: int) -> Options:
     seconds = _number(properties, "period", period)
     if seconds not in PERIODS:
         raise JsException("Error", f"unsupported period: {display(seconds)}")
-    return Options(utf8(key).decode(), of_call, int(seconds))
+    return Options(well_formed(key), of_call, int(seconds))
 
 
 def _option(properties: Mapping[Any, Any], name: str, default: Any) -> Any:

@@ -16,6 +16,7 @@ from emulator.runtime.js_basics import (
     functions,
     integer,
     is_callable,
+    reached,
     same,
     same_or_nan,
     truthy,
@@ -53,9 +54,9 @@ def _each(this: Any, given: Any, *, backwards: bool = False) -> Iterable[tuple[i
 
 
 def _at(this: Any, index: Any = UNDEFINED, *_: Any) -> Any:
-    items, place = elements(this), integer(index)
-    place += len(items) if place < 0 else 0
-    return items[int(place)] if 0 <= place < len(items) else UNDEFINED
+    items = elements(this)
+    place = reached(index, len(items))
+    return UNDEFINED if place is None else items[place]
 
 
 def map_each(this: Any, given: Any = UNDEFINED, *_: Any) -> list[Any]:
@@ -232,11 +233,11 @@ def _copy_within(
 
 def replaced_at(this: Any, index: Any, item: Any) -> list[Any]:
     """Return the elements after `with`."""
-    items, place = list(elements(this)), integer(index)
-    place += len(items) if place < 0 else 0
-    if not 0 <= place < len(items):
+    items = list(elements(this))
+    place = reached(index, len(items))
+    if place is None:
         raise JsException("RangeError", f"Invalid index : {display(integer(index))}")
-    items[int(place)] = item
+    items[place] = item
     return items
 
 

@@ -100,6 +100,18 @@ def clip(index: Any, length: int, default: int) -> int:
     return int(max(whole + length, 0) if whole < 0 else min(whole, length))
 
 
+def reached(index: Any, length: int, *, wraps: bool = True) -> int | None:
+    """Return the place that an index means, None outside; with `wraps` -1 is the last one."""
+    place = integer(index)
+    place += length if wraps and place < 0 else 0
+    return int(place) if 0 <= place < length else None
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number, as `typeof` has it."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def is_callable(value: Any) -> bool:
     """Whether JavaScript can call a value."""
     return isinstance(value, Function) or (isinstance(value, PyProxy) and callable(value.obj))

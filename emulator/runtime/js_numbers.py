@@ -8,7 +8,7 @@ import re
 import sys
 from typing import Any, Final
 
-from emulator.runtime.js_basics import Constructor, function, functions
+from emulator.runtime.js_basics import Constructor, function, functions, is_number
 from emulator.runtime.js_text import display
 from emulator.runtime.js_utf16 import SPACES
 from emulator.runtime.js_views import place_of
@@ -60,12 +60,8 @@ def parse_float(text: Any = UNDEFINED, *_: Any) -> float:
     return float(found[0]) if found else math.nan
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _is_integer(value: Any = UNDEFINED, *_: Any) -> bool:
-    return _is_number(value) and math.isfinite(value) and value == int(value)
+    return is_number(value) and math.isfinite(value) and value == int(value)
 
 
 NUMBER: Final = Constructor(
@@ -84,7 +80,7 @@ NUMBER: Final = Constructor(
         **functions(
             isInteger=_is_integer,
             isSafeInteger=lambda value=UNDEFINED, *_: _is_integer(value) and abs(value) < 2**53,
-            isFinite=lambda value=UNDEFINED, *_: _is_number(value) and math.isfinite(value),
+            isFinite=lambda value=UNDEFINED, *_: is_number(value) and math.isfinite(value),
             isNaN=lambda value=UNDEFINED, *_: isinstance(value, float) and value != value,
             parseInt=parse_int,
             parseFloat=parse_float,
@@ -131,7 +127,7 @@ def to_bigint(value: Any = UNDEFINED, *_: Any) -> BigInt:
 def _as_bits(*, signed: bool) -> Any:
     def convert(bits: Any = UNDEFINED, value: Any = UNDEFINED, *_: Any) -> BigInt:
         size = place_of(bits, "Invalid value: not (convertible to) a safe integer")
-        if _is_number(value):
+        if is_number(value):
             raise JsException("TypeError", f"Cannot convert {display(value)} to a BigInt")
         whole = to_bigint(value).value % (1 << size)
         is_negative = signed and size > 0 and whole >> (size - 1)

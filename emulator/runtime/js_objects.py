@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.runtime.js_basics import Constructor, functions, same
+from emulator.runtime.js_basics import Constructor, functions, is_number, same
 from emulator.runtime.js_properties import lookup, set_property
 from emulator.runtime.js_prototypes import Prototype, prototype
 from emulator.runtime.js_text import display, own_names
@@ -99,15 +99,11 @@ def _group_by(items: Any = UNDEFINED, given: Any = UNDEFINED, *_: Any) -> dict[s
 
 
 def _is(left: Any = UNDEFINED, right: Any = UNDEFINED, *_: Any) -> bool:
-    if not (_is_number(left) and _is_number(right)):
+    if not (is_number(left) and is_number(right)):
         return same(left, right)
     if left != left or right != right:
         return bool(left != left and right != right)
     return bool(left == right and math.copysign(1, left) == math.copysign(1, right))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 # -- properties ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import math
 from typing import Any, Final
 
 from emulator.runtime import js_patterns
-from emulator.runtime.js_basics import Method, clip, integer, is_callable
+from emulator.runtime.js_basics import Method, clip, integer, is_callable, reached
 from emulator.runtime.js_date_methods import refuse_locale
 from emulator.runtime.js_text import display
 from emulator.runtime.js_utf16 import SPACES, characters, joined, units
@@ -32,9 +32,8 @@ def _on_text(method: Method) -> Method:
 
 
 def _at(text: str, index: Any = UNDEFINED, *, wraps: bool = False) -> str | None:
-    place = integer(index)
-    place += len(text) if wraps and place < 0 else 0
-    return text[int(place)] if 0 <= place < len(text) else None
+    place = reached(index, len(text), wraps=wraps)
+    return None if place is None else text[place]
 
 
 def _code_at(text: str, index: Any = UNDEFINED, *_: Any) -> Any:

@@ -286,10 +286,7 @@ class _WorkflowBindingWrapper(_BindingWrapper):
         return _WorkflowInstanceWrapper(wrap(value))
 
     def _start(self, name: str, convert: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
-        values = [to_canonical(arg) for arg in args]
-        if kwargs:
-            values.append({key: to_canonical(value) for key, value in kwargs.items()})
-        work = invoke(lookup(self._js, name), values)
+        work = invoke(lookup(self._js, name), _sent(args, kwargs))
         return binding_call(work, convert, class_of(self._js), name)
 
     def get(self, *args: Any, **kwargs: Any) -> Any:

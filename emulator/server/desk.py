@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from emulator.deployment import Deployment
     from emulator.ingress import Exchange
     from emulator.platform import Platform
-    from emulator.pump import Pump
     from emulator.recording.recorder import Recorder
     from emulator.runtime.host import WebRequest
     from emulator.server.options import Options
@@ -93,8 +92,6 @@ class Desk:
         self.recorder: Recorder | None = None
         self._seed = secrets.randbits(63) if options.seed is None else options.seed
         self._emulator: Emulator | None = None
-        # What runs its simulation.
-        self.pump: Pump | None = None
         self._forgotten = 0
         # What the platform failed with last, if nothing was durable since, and whether the state
         # could not be written.
@@ -277,7 +274,6 @@ class Desk:
     def _take(self, emulator: Emulator) -> None:
         self._emulator, self.problem, self._failure = emulator, None, ""
         self._is_unwritten = False
-        self.pump = emulator._platform.kernel.pump
         self._settings_are_old = False
         platform = emulator._platform
         self.routing = Routing(platform.settings.workers)
@@ -296,7 +292,7 @@ class Desk:
                 raise
 
     def _close_emulator(self) -> None:
-        emulator, self._emulator, self.pump = self._emulator, None, None
+        emulator, self._emulator = self._emulator, None
         if self._ending is not None:
             self._ending.cancel()
             self._ending = None

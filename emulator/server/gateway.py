@@ -66,7 +66,7 @@ class Gateway:
     @property
     def pump(self) -> Pump | None:
         """What runs the simulation, if there is one."""
-        return self._desk.pump
+        return self._desk.platform.kernel.pump if self._desk.is_running else None
 
     def begin(
         self, scope: Scope, body: bytes, started: Callable[[BaseException | None], None]

@@ -11,11 +11,6 @@ if TYPE_CHECKING:
 Row = tuple[Any, ...]
 
 
-# Makes a NamedTuple of a tuple of its values, where that is done often: the class itself calls a
-# function of Python's by way of C.
-new_tuple = tuple.__new__
-
-
 class Outcome(NamedTuple):
     """What the last of some statements gave.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from emulator.runtime.web.text import utf8
+from emulator.runtime.web.text import well_formed
 from emulator.server.rest.answers import ApiError, Page
 
 if TYPE_CHECKING:
@@ -117,11 +117,6 @@ def body(call: Call, *, empty: bool = False) -> Fields:
     if empty and not call.body.strip():
         return Fields({})
     return Fields(call.json())
-
-
-def well_formed(text: str) -> str:
-    """A text of JavaScript's as it is stored, and found again."""
-    return text if text.isascii() else utf8(text).decode()
 
 
 def whole(query: QueryParams, name: str, default: int, most: int) -> int:

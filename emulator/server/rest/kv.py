@@ -17,8 +17,9 @@ from emulator.kv import rules
 from emulator.kv.store import Entry
 from emulator.runtime.web.blob import Blob
 from emulator.runtime.web.multipart import read_form
+from emulator.runtime.web.text import well_formed
 from emulator.server.rest.answers import ApiError, Page, not_found
-from emulator.server.rest.fields import Fields, body, invalid, paged, well_formed, whole
+from emulator.server.rest.fields import Fields, body, invalid, paged, whole
 from emulator.values import JsException, from_json, to_json
 
 if TYPE_CHECKING:
